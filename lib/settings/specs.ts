@@ -502,7 +502,7 @@ export const SETTINGS = {
     variable: 'NO_PROXY',
     from: 'environment',
     type: 'string',
-    allowed: 'hosts and addresses, separated by commas, or *',
+    allowed: 'hosts, addresses and CIDRs, separated by commas, or *',
     example: 'localhost,internal.example',
     unset: 'none'
   }

@@ -39,8 +39,11 @@ export type ProviderFailureWord = (typeof PROVIDER_FAILURES)[number]
 export interface FailureFacts {
   /** The URL of the request, without its query. */
   readonly url?: string
+  /** Host and port of the proxy between, if there was one. */
+  readonly proxy?: string | undefined
   /** Of the answer, if there was a whole one. */
   readonly status?: number
+  readonly contentType?: string | undefined
   readonly expected?: string
   readonly found?: string
 }

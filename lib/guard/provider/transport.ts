@@ -2,6 +2,8 @@ import { createRequire } from 'node:module'
 import type { Dispatcher } from 'undici'
 import { printable } from '../../base/printable.ts'
 import { failureOf, ProviderFailure, type FailureFacts } from './provider-failure.ts'
+import { parseNoProxy, proxyUrl } from './proxies.ts'
+import { isLoopbackHttp } from './provider-url.ts'
 
 const require = createRequire(import.meta.url)
 /**
@@ -57,7 +59,10 @@ export interface TransportOptions {
    */
   httpProxy?: string | undefined
   httpsProxy?: string | undefined
-  /** As NO_PROXY: hosts with their subdomains, optionally with a port, separated by commas or spaces; or `*`. */
+  /**
+   * As NO_PROXY: hosts, addresses and CIDRs, the first two optionally with a port, separated by commas or spaces. `*`
+   * means all hosts.
+   */
   noProxy?: string | undefined
   /** PEM of certificate authorities to trust instead of the system's. */
   ca?: string | undefined
@@ -103,25 +108,33 @@ const ignore = (): void => {}
  *
  * Unless connections are kept, each session opens its own and closes all of them. So a connection or a proxy that
  * hangs cannot delay the next session, and nothing lives longer than the deadline.
+ * @throws TypeError for a proxy that is not a URL
  */
 export function createTransport (options: TransportOptions = {}): Transport {
   const { ca, noProxy = '', deadlineMs = 5000, maxBytes: maxResponseSize = 1024 * 1024, keepAlive = false } = options
-  const proxy = options.httpsProxy || options.httpProxy || ''
+  const isBypassed = parseNoProxy(noProxy)
+  const proxy = proxyUrl(options.httpsProxy) ?? proxyUrl(options.httpProxy)
   // This is set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch the check off for the keys.
   const tls = { rejectUnauthorized: true, timeout: deadlineMs, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS, ca }
 
-  let kept: Dispatcher | undefined
-  function openAgent (): Dispatcher {
-    const { EnvHttpProxyAgent } = undici()
-    // Only loopback is called by `http:`. Without TLS a proxy could answer with its own keys, and its loopback is
-    // another machine. An empty text keeps the agent from the environment.
-    const httpsProxy = proxy === '' || proxy.includes('://') ? proxy : `http://${proxy}`
-    const proxies = { httpProxy: '', httpsProxy, noProxy, requestTls: tls, proxyTls: tls }
-    return new EnvHttpProxyAgent({ ...proxies, connect: tls, maxResponseSize })
+  let kept: ReturnType<typeof openAgents> | undefined
+  function openAgents () {
+    const { Agent, ProxyAgent } = undici()
+    const tunnel = { requestTls: tls, proxyTls: tls, maxResponseSize }
+    return {
+      direct: new Agent({ connect: tls, maxResponseSize }),
+      proxied: proxy === undefined ? undefined : new ProxyAgent({ uri: proxy, ...tunnel })
+    }
+  }
+
+  /** The proxy that is called for a URL. */
+  function proxyOf (url: URL): string | undefined {
+    // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
+    return isLoopbackHttp(url) || isBypassed(url) ? undefined : proxy
   }
 
   function open (): ProviderSession {
-    const agent = keepAlive ? kept ??= openAgent() : openAgent()
+    const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
     // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a
     // proxy that hangs.
@@ -134,20 +147,25 @@ export function createTransport (options: TransportOptions = {}): Transport {
     function close (): void {
       clearTimeout(timer)
       abort.abort()
-      if (!keepAlive) destroy(agent)
+      if (!keepAlive) destroy(agents)
     }
 
     async function send (url: string, request?: ProviderRequest): Promise<ProviderAnswer> {
       try {
         return await Promise.race([over, read(url, request)])
       } catch (error) {
-        throw failureOf(error).with({ url: printable(url) })
+        throw failureOf(error).with(factsOf(url))
       }
+    }
+
+    function factsOf (text: string): FailureFacts {
+      const proxy = proxyOf(new URL(text))
+      return { url: printable(text), proxy: proxy && new URL(proxy).host }
     }
 
     async function read (url: string, request: ProviderRequest | undefined): Promise<ProviderAnswer> {
       const { statusCode: status, headers, body } = await undici().request(url, {
-        dispatcher: agent,
+        dispatcher: proxyOf(new URL(url)) === undefined ? agents.direct : agents.proxied,
         signal: abort.signal,
         headers: {
           accept: ANY_JSON,
@@ -169,11 +187,12 @@ export function createTransport (options: TransportOptions = {}): Transport {
       // A body that is announced as too long is not waited for.
       const isCuttable = request?.isCuttable === true
       if (!isCuttable && Number(headers['content-length']) > maxResponseSize) throw new ProviderFailure('too_large')
+      const contentType = headers['content-type']
       return {
         status,
         ...isCuttable ? await readBeginning(body) : { body: Buffer.from(await body.arrayBuffer()) },
         headers,
-        facts: { url: printable(url), status }
+        facts: { ...factsOf(url), status, contentType: contentType === undefined ? undefined : printable(contentType) }
       }
     }
 
@@ -219,6 +238,6 @@ export async function withSession<Result> (
   }
 }
 
-function destroy (agent: Dispatcher): void {
-  agent.destroy().catch(ignore)
+function destroy (agents: Readonly<Record<'direct' | 'proxied', Dispatcher | undefined>>): void {
+  for (const agent of Object.values(agents)) agent?.destroy().catch(ignore)
 }

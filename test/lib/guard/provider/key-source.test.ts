@@ -433,12 +433,12 @@ t.test('The event of a failure gives the URL, what came and what was expected', 
     {
       behaviours: () => ({ jwks: html(500) }),
       path: '/jwks',
-      facts: { failure: 'status', status: 500, expected: '200', found: '500' }
+      facts: { failure: 'status', status: 500, contentType: 'text/html', expected: '200', found: '500' }
     },
     {
       behaviours: () => ({ jwks: html() }),
       path: '/jwks',
-      facts: { failure: 'not_json', status: 200, expected: 'JSON' }
+      facts: { failure: 'not_json', status: 200, contentType: 'text/html', expected: 'JSON' }
     },
     {
       behaviours: ({ jwksUri }) => ({
@@ -458,7 +458,7 @@ t.test('The event of a failure gives the URL, what came and what was expected', 
     Object.assign(provider, behaviours(provider))
     source.start()
     await settled(1)
-    t.hasStrict(events, [{ name: 'keys_fetch_failed', url: provider.url + path, ...facts }])
+    t.hasStrict(events, [{ name: 'keys_fetch_failed', url: provider.url + path, proxy: undefined, ...facts }])
     if ('found' in facts && String(facts.found).includes('stranger')) {
       t.hasStrict(events, [{ expected: provider.issuer }])
     }

@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
+import { parseNoProxy } from '../../../../lib/guard/provider/proxies.ts'
 import { createTransport, withSession, type ProviderAnswer, type TransportOptions } from '../../../../lib/guard/provider/transport.ts'
 import { startConnectProxy } from '../../../helpers/connect-proxy.ts'
 import {
@@ -345,7 +346,6 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async t =>
 
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example, localhost' })).status, 200)
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: '*' })).status, 200)
-  t.equal((await get(provider.jwksUri, { ...settings, noProxy: `localhost:${provider.port}` })).status, 200)
   t.equal((await get(provider.jwksUri, { ca: providerCertificate, httpsProxy: '' })).status, 200)
   t.strictSame(proxy.tunnels, [])
   t.equal((await get(provider.jwksUri, { ...settings, noProxy: 'other.example' })).status, 200)
@@ -358,14 +358,92 @@ t.test('NO_PROXY goes around the proxy, and without it nothing does', async t =>
   await t.rejects(get(provider.jwksUri, settings), { name: 'ProviderFailure', word: 'too_large' }, 'with the same limit')
 })
 
-t.test('A failure and an answer name the URL without its secrets', async t => {
+t.test('NO_PROXY takes a CIDR and a bare ::1', async t => {
+  const proxy = await startConnectProxy()
+  t.teardown(() => proxy.close())
+  proxy.mode = 'refuse'
+  const rows: Array<{ url: string, noProxy: string, isDirect: boolean }> = [
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.0/8', isDirect: true },
+    { url: 'https://127.0.0.1:1/', noProxy: '10.0.0.0/8, 127.0.0.1/32', isDirect: true },
+    { url: 'https://127.0.0.1:1/', noProxy: '10.0.0.0/8', isDirect: false },
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.0/33', isDirect: false },
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.1', isDirect: true },
+    { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.1:2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::1', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '0:0:0:0:0:0:0:1', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '[::1]:1', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '[::1]:2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '[::1]x', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '[::1]:1x', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::/64', isDirect: true },
+    { url: 'https://[::1]:1/', noProxy: '::2', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '127.0.0.0/8', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::/129', isDirect: false },
+    { url: 'https://[::1]:1/', noProxy: '::1/128/1', isDirect: false },
+    { url: 'https://localhost:1/', noProxy: '127.0.0.0/8 ::1', isDirect: false }
+  ]
+  for (const { url, noProxy, isDirect } of rows) {
+    const before = proxy.tunnels.length
+    await t.rejects(get(url, { httpsProxy: proxy.url, noProxy }), {
+      name: 'ProviderFailure',
+      word: isDirect ? 'unreachable' : 'proxy',
+      facts: { proxy: isDirect ? undefined : new URL(proxy.url).host }
+    }, `${url} ${noProxy}`)
+    t.equal(proxy.tunnels.length - before, isDirect ? 0 : 1)
+  }
+  const includes = parseNoProxy('[::1]:443, ::2/x https://host/, idp.test,10.0.0.0/99, *.a.test')
+  const included = ['https://[::1]/', 'https://idp.test/', 'https://x.idp.test:1/', 'https://a.test', 'https://b.a.test/']
+  t.ok(included.every(url => includes(new URL(url))))
+  t.notOk(['http://[::1]/', 'https://[::2]/', 'https://host/', 'https://10.0.0.1/', 'https://xidp.test/', 'https://test/'].some(url => includes(new URL(url))))
+  for (
+    const [noProxy, url, expected] of [
+      ['IDP.test:8443', 'https://idp.test:8443/', true],
+      ['IDP.test:8443', 'https://idp.test/', false],
+      ['.idp.test:443', 'https://a.idp.test/', true],
+      ['a, *', 'https://idp.test/', true],
+      ['*:8443', 'https://idp.test/', false],
+      ['idp.test:x', 'https://idp.test/', false],
+      ['', 'https://idp.test/', false]
+    ] as const
+  ) t.equal(parseNoProxy(noProxy)(new URL(url)), expected, `${noProxy} ${url}`)
+})
+
+t.test('A failure names the URL without its secrets, and the host of the proxy only if one was used', async t => {
   const provider = await startHostileProvider({ tls: true })
-  t.teardown(provider.close)
-  const [url, shownUrl] = [`${provider.jwksUri}?key=s3cret`, `${provider.jwksUri}?...`]
-  const failure = await get(url).catch(error => error)
-  t.hasStrict(failure, { word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
-  t.strictSame(failure.facts, { url: shownUrl })
-  t.strictSame((await get(url, { ca: providerCertificate })).facts, { url: shownUrl, status: 404 })
+  const proxy = await startConnectProxy()
+  t.teardown(() => Promise.all([provider.close(), proxy.close()]))
+  const secretive = proxy.url.replace('://', '://user:s3cret@')
+  const proxied = new URL(proxy.url).host
+  const url = `${provider.jwksUri}?key=s3cret`
+  const shownUrl = `${provider.jwksUri}?...`
+  const rows: Array<{ title: string, options: TransportOptions, proxy: string | undefined }> = [
+    { title: 'without a proxy', options: {}, proxy: undefined },
+    { title: 'through one', options: { httpsProxy: secretive }, proxy: proxied },
+    { title: 'through the one for http', options: { httpProxy: secretive }, proxy: proxied },
+    { title: 'around it', options: { httpsProxy: secretive, noProxy: 'localhost' }, proxy: undefined }
+  ]
+  for (const { title, options, proxy } of rows) {
+    const failure = await get(url, options).catch(error => error)
+    t.hasStrict(failure, { word: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, title)
+    t.strictSame(failure.facts, { url: shownUrl, proxy }, title)
+    const answer = await get(provider.jwksUri, { ...options, ca: providerCertificate })
+    t.strictSame(
+      answer.facts,
+      { url: provider.jwksUri, proxy, status: 200, contentType: 'application/json' },
+      `${title}: so does an answer, for what is made of it`
+    )
+  }
+  provider.jwks = (_request, response) => {
+    response.end('{}')
+  }
+  t.hasStrict((await get(provider.jwksUri, { ca: providerCertificate })).facts, { status: 200, contentType: undefined })
+  await proxy.close()
+  const failure = await get(url, { httpsProxy: secretive }).catch(error => error)
+  t.hasStrict(
+    failure,
+    { word: 'unreachable', detail: 'ECONNREFUSED', facts: { url: shownUrl, proxy: proxied } },
+    'a proxy that does not listen'
+  )
 })
 
 t.test('http on loopback never goes through a proxy, for the proxy could answer with keys of its own', async t => {
@@ -425,6 +503,17 @@ t.test('a proxy that refuses, hangs or resets is a failure, and the next session
   const session = patient.open()
   t.equal((await session.send(provider.jwksUri)).status, 200)
   session.close()
+})
+
+t.test('a proxy that is no URL is refused at once', async t => {
+  for (const proxy of ['http://', 'ftp://proxy.example', 'xhttp://proxy.example', 'socks5://proxy.example', 'pro xy']) {
+    t.throws(() => createTransport({ httpsProxy: proxy }), {
+      name: 'TypeError',
+      message: 'A proxy must be given as an http or https URL.'
+    }, proxy)
+  }
+  t.ok(createTransport({ httpProxy: '', httpsProxy: 'HTTPS://proxy.example' }))
+  t.ok(createTransport({ httpProxy: 'http://user:password@proxy.example:3128', httpsProxy: 'https://proxy.example' }))
 })
 
 t.test('a form is posted, and sessions that share connections open fewer', async t => {
