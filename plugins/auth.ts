@@ -6,6 +6,7 @@ import { createAdmission, nextNonceOf, verifiedTokenOf, type AdmissionOptions } 
 import { createDecisions } from '../lib/guard/decisions.ts'
 import { createRefuser } from '../lib/guard/refuser.ts'
 import { kRouteGuard, type MayHaveGuard } from '../lib/guard/requirement/route-guard.ts'
+import type { Message } from '../lib/guard/message.ts'
 import type { HoldfastOptions } from '../lib/settings/option-types.ts'
 import { ownOptions } from '../lib/settings/options.ts'
 import { NO_TLS_SOCKET } from '../lib/settings/problems.ts'
@@ -13,8 +14,9 @@ import { SettingsError } from '../lib/base/settings-error.ts'
 import { areResolved, type Settings } from '../lib/settings/settings.ts'
 import { readPluginSettings, type PluginSettings } from '../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../lib/guard/token/access-token-claims.ts'
+import { isUserOfPassport } from './auth/request-user.ts'
 import { runGuard } from '../server/running-guard.ts'
-import { checkRuntime } from '../server/runtime.ts'
+import { checkRuntime, fastifyWarning } from '../server/runtime.ts'
 import { kTestDoubles, processSurroundings, type MayHaveTestDoubles } from '../server/surroundings.ts'
 import { decorateGuards } from './auth/guards.ts'
 import { keepReplies, onReplies } from './auth/replies.ts'
@@ -28,6 +30,8 @@ const TWICE = 'Holdfast is registered already, in this scope or around it. Regis
 export default fp<HoldfastOptions>(async (app, options) => {
   if (app.hasDecorator('holdfastGuard')) throw new Error(TWICE)
   checkRuntime(process.versions)
+  const warning = fastifyWarning(app.version)
+  if (warning !== undefined) app.log.warn(warning)
   const given = settingsOf(app, options)
   const { settings, ...functions }: PluginSettings = given
     ? { settings: given }
@@ -75,13 +79,14 @@ export default fp<HoldfastOptions>(async (app, options) => {
   })
 
   keepReplies(app)
-  if (app.hasRequestDecorator('passport')) keepUser(app)
+  if (isUserOfPassport(app)) keepUser(app)
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   if (!app.hasRequestDecorator('observed')) app.decorateRequest('observed', null)
   decorateGuards(app, createAdmission<FastifyRequest>({
     ...own,
-    onAdmitted: endWithToken
+    onAdmitted: endWithToken,
+    onUnidentified: warnOfChanged(app)
   }))
 
   if (nonces) {
@@ -118,6 +123,19 @@ function keepUser (app: FastifyInstance): void {
   app.addHook('onRoute', route => {
     route.preHandler = [route.preHandler ?? [], keep].flat()
   })
+}
+
+/** Hooks often set the header by `request.headers`, such as from a cookie. It is not the line that the guard reads. */
+function warnOfChanged (app: FastifyInstance): (request: FastifyRequest, message: Message) => void {
+  let isWarned = false
+  return ({ headers }, { authorization }) => {
+    if (isWarned || headers.authorization === authorization) return
+    isWarned = true
+    app.log.warn(
+      'A hook has changed request.headers.authorization, which the guard does not read: it reads raw lines. To add ' +
+        "one: request.raw.rawHeaders.push('Authorization', value)"
+    )
+  }
 }
 
 /** The settings that holdfast.ts has decorated. Options take precedence. */

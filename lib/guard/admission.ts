@@ -45,6 +45,8 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error | undefined
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
   readonly onAdmitted?: ((request: Request) => void) | undefined
+  /** Called for each request of unknown sender, with the lines that the guard has read. */
+  readonly onUnidentified?: ((request: Request, message: Message) => void) | undefined
 }
 
 type AdmissionDone = (error?: Error) => void
@@ -57,7 +59,7 @@ export type Admission<Request extends AdmissibleRequest> = ReturnType<typeof cre
  * another guard, for another audience, can mark a request as admitted.
  */
 export function createAdmission<Request extends AdmissibleRequest> (
-  { guard, judge, signals, decisions, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted }:
+  { guard, judge, signals, decisions, refuse, guarded = ({ raw }) => arrivedRequest(raw), onAdmitted, onUnidentified }:
   AdmissionOptions<Request>
 ) {
   const identities = createPrivateNote<Identity>()
@@ -96,6 +98,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   /** What happens when the guard has decided. */
   function settle (request: Request, requirement: Requirement, outcome: Outcome, done: AdmissionDone): void {
     if (outcome.identity) return judgeCaller(request, outcome.identity, requirement, done)
+    onUnidentified?.(request, outcome.message)
     if (requirement.optional && isGuest(outcome.error, outcome.message)) return done()
     done(refusal(request, outcome.error, requirement))
   }

@@ -40,7 +40,7 @@ export interface SharedGuard {
     audiences: readonly string[] | undefined
   ) => Admission<FastifyRequest>
   /** What is open and ends with its token: nothing without revocation. */
-  readonly openAnswers: Pick<OpenAnswers, 'state'>
+  readonly openAnswers: Pick<OpenAnswers<FastifyRequest>, 'state'>
   /** Ends what an admitted request has opened when its token ends. Undefined without revocation. */
   readonly endWithToken: ((request: FastifyRequest) => void) | undefined
 }

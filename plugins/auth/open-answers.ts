@@ -1,22 +1,29 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { FastifyRequest } from 'fastify'
-import type { RequestAuth, TokenEndedError } from '../../lib/guard/request-auth.ts'
+import type { TokenEndedError } from '../../lib/guard/request-auth.ts'
 import type { Surroundings } from '../../lib/base/surroundings.ts'
 
 /** A request that was admitted, and what may stay open for it. */
-interface Admitted {
-  readonly request: FastifyRequest
+export interface OpenAnswer {
+  readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** That of its admission: an app may change `request.auth`. Its signal is read only if the answer stays open. */
-  readonly auth: RequestAuth
+  /** Aborts when the token ends. It is read only if the answer is still open after a while. */
+  readonly auth: { readonly signal: AbortSignal }
+  /**
+   * Whether the request has become a WebSocket. A header that asks for one says nothing: Node may answer it as any
+   * request.
+   */
+  isWebSocket (): boolean
+  /** Called with the reason of the signal when the answer was ended. */
+  onEnd (reason: TokenEndedError): void
 }
 
 /** A link of a list that is linked both ways. With a set, each request cost 0.4 µs more. */
-export interface OpenAnswer extends Admitted {
-  newer: OpenAnswer
-  older: OpenAnswer
+export interface Link<Admitted> {
+  readonly admitted: Admitted | undefined
+  newer: Link<Admitted>
+  older: Link<Admitted>
 }
 
 /**
@@ -27,20 +34,20 @@ const CLOSE_1008 = Buffer.from([0x88, 0x02, 0x03, 0xf0])
 const LOOK_MS = 250
 const LINGER_MS = 500
 
-export type OpenAnswers = ReturnType<typeof createOpenAnswers>
+export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenAnswers<Admitted>>
 
 /**
  * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers
  * are whole before anybody looks, so a request costs one link of a list, which goes with its answer: what lived on
  * would burden each small collection.
- * @param onEnd called when an answer was ended, with the code of the reason
+ * @param openAnswerOf called for a request whose answer is still open after a while
  */
-export function createOpenAnswers (
+export function createOpenAnswers<Admitted extends object> (
   { every, after }: Pick<Surroundings, 'every' | 'after'>,
-  onEnd: (answer: Admitted, code: TokenEndedError['code']) => void
+  openAnswerOf: (admitted: Admitted) => OpenAnswer
 ) {
   /** Both ends of the list of those that were admitted since the last look. */
-  const ends = {} as OpenAnswer
+  const ends = {} as Link<Admitted>
   ends.newer = ends.older = ends
   const open = new Set<OpenAnswer>()
   let ended = 0
@@ -49,37 +56,42 @@ export function createOpenAnswers (
   function look (): void {
     const isBusy = ends.older !== ends
     while (ends.older !== ends) {
-      const answer = ends.older
-      leave(answer)
+      const answer = openAnswerOf(ends.older.admitted!)
+      leave(ends.older)
       if (isOpen(answer)) watch(answer)
     }
-    for (const answer of open) if (!isOpen(answer)) open.delete(answer)
+    for (const answer of [...open].filter(answer => !isOpen(answer))) open.delete(answer)
     if (isBusy || open.size > 0) return
     stop!()
     stop = undefined
   }
 
   /** May be called again. */
-  function leave (answer: OpenAnswer): void {
-    answer.older.newer = answer.newer
-    answer.newer.older = answer.older
-    answer.older = answer.newer = answer
+  function leave (link: Link<Admitted>): void {
+    link.older.newer = link.newer
+    link.newer.older = link.older
+    link.older = link.newer = link
   }
 
   function watch (answer: OpenAnswer): void {
     const { signal } = answer.auth
     open.add(answer)
-    if (signal.aborted) end(answer)
-    else signal.addEventListener('abort', () => end(answer), { once: true })
+    if (signal.aborted) end(answer, signal)
+    else {
+      signal.addEventListener('abort', () => {
+        if (open.has(answer)) end(answer, signal)
+      }, { once: true })
+    }
   }
 
-  function end (answer: OpenAnswer): void {
+  function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>): void {
+    open.delete(answer)
     // What has become whole is left alone.
-    if (!open.delete(answer) || !isOpen(answer)) return
+    if (!isOpen(answer)) return
     ended++
-    onEnd(answer, (answer.auth.signal.reason as TokenEndedError).code)
+    answer.onEnd(reason)
     const { request, response } = answer
-    if (isWebSocket(request)) return closeSocket(request.raw.socket)
+    if (answer.isWebSocket()) return closeSocket(request.socket)
     // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled
     // error.
     response.on('error', () => {})
@@ -97,12 +109,12 @@ export function createOpenAnswers (
 
   return {
     /** Returns its link, to be taken out when its answer is whole. */
-    add (admitted: Admitted): OpenAnswer {
-      const answer = { ...admitted, newer: ends, older: ends.older }
-      ends.older.newer = answer
-      ends.older = answer
+    add (admitted: Admitted): Link<Admitted> {
+      const link = { admitted, newer: ends, older: ends.older }
+      ends.older.newer = link
+      ends.older = link
       stop ??= every(LOOK_MS, look)
-      return answer
+      return link
     },
     leave,
     /** The numbers of answers that are watched now, and of those that were ended. */
@@ -114,15 +126,9 @@ export function createOpenAnswers (
   }
 }
 
-/**
- * Whether a request has become a WebSocket. A header that asks for one says nothing: Node may answer it as any request.
- */
-function isWebSocket (request: FastifyRequest & { readonly ws?: unknown }): boolean {
-  return request.ws === true
-}
-
-function isOpen ({ request, response }: Admitted): boolean {
-  if (isWebSocket(request)) return !request.raw.socket.destroyed
+function isOpen (answer: OpenAnswer): boolean {
+  const { request, response } = answer
+  if (answer.isWebSocket()) return !request.socket.destroyed
   return !response.writableEnded && !(streamOf(response) ?? response).destroyed
 }
 

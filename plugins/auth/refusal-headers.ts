@@ -1,11 +1,18 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { FastifyReply } from 'fastify'
+
+const kRefused = Symbol('holdfast.refused')
 
 /** An answer to a refused request is for this request only. */
 export const NO_STORE = { 'cache-control': 'no-store' }
 
-/** What the refusals of its request have put on an answer. */
-const refusedWith = new WeakMap<ServerResponse, Record<string, string>>()
+/** What is needed of a Fastify reply. */
+export interface AnswerInWaiting {
+  readonly raw: Pick<ServerResponse, 'headersSent' | 'removeHeader' | 'writeHead'> & {
+    [kRefused]?: Record<string, string>
+  }
+  hasHeader (name: string): boolean
+  headers (values: Readonly<Record<string, string>>): unknown
+}
 
 /**
  * Puts the headers of a refusal on the answer, so that they reach the client whoever handles the error. Only where the
@@ -13,16 +20,18 @@ const refusedWith = new WeakMap<ServerResponse, Record<string, string>>()
  * request was not refused after all, and the headers are taken off (a client must not find a challenge in an answer of
  * success). From 500 on the fault is ours, and the challenge is taken off: another token would not help.
  */
-export function putRefusalHeaders (reply: FastifyReply, given: Readonly<Record<string, string>>): void {
+export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Record<string, string>>): void {
   const { raw } = reply
   if (raw.headersSent) return
   // What keeps each answer of an app out of caches must stay.
   const values = reply.hasHeader('cache-control') ? given : { ...given, ...NO_STORE }
   reply.headers({ ...given, ...NO_STORE })
-  const known = refusedWith.get(raw)
-  const refused = Object.assign(known ?? {}, values)
-  if (known) return
-  refusedWith.set(raw, refused)
+  if (raw[kRefused]) {
+    Object.assign(raw[kRefused], values)
+    return
+  }
+  const refused: Record<string, string> = { ...values }
+  raw[kRefused] = refused
   const { writeHead } = raw
   raw.writeHead = function (this: ServerResponse, status: number, ...rest: unknown[]) {
     const { 'www-authenticate': challenge = '' } = refused

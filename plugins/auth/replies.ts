@@ -1,16 +1,14 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AdmissionOptions } from '../../lib/guard/admission.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { putRefusalHeaders } from './refusal-headers.ts'
+import { putRefusalHeaders, type AnswerInWaiting } from './refusal-headers.ts'
 
-export const kReply = Symbol('holdfast.reply')
-
-type KeptReply = FastifyReply
+const kReply = Symbol('holdfast.reply')
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** @internal */
-    [kReply]: KeptReply | null
+    [kReply]: AnswerInWaiting | null
   }
 }
 

@@ -1,17 +1,24 @@
+import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Decisions } from '../../lib/guard/decisions.ts'
-import { createOpenAnswers, type OpenAnswer } from './open-answers.ts'
+import type { RequestAuth } from '../../lib/guard/request-auth.ts'
+import { createOpenAnswers, type OpenAnswer, type Link } from './open-answers.ts'
 import { markEnd } from '../../server/request-ends.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import type { SharedGuard } from './augmentation.ts'
-import { kReply } from './replies.ts'
 
-const kOpen = Symbol('holdfast.open')
+const kResponse = Symbol('holdfast.response')
+const kLink = Symbol('holdfast.link')
+const kAdmitted = Symbol('holdfast.admitted')
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** @internal */
-    [kOpen]: OpenAnswer | null
+    [kResponse]: ServerResponse | null
+    /** @internal */
+    [kLink]: Link<FastifyRequest> | null
+    /** The `auth` of its admission. An app may change `request.auth`. @internal */
+    [kAdmitted]: RequestAuth | null
   }
 }
 
@@ -24,29 +31,53 @@ export function endWithTokens (
   decisions: Decisions<FastifyRequest>,
   isRevocable: boolean
 ): Pick<SharedGuard, 'openAnswers' | 'endWithToken'> {
-  const openAnswers = createOpenAnswers(processSurroundings, ({ request, auth: { issuer } }, reason) => {
-    markEnd(request, 'token_ended')
-    request.log.info({ reason, route: decisions.routeOf(request).route, issuer }, 'open answer ended')
-  })
+  const openAnswers = createOpenAnswers<FastifyRequest>(
+    processSurroundings,
+    request => openAnswerOf(request, decisions)
+  )
   if (!isRevocable) return { openAnswers, endWithToken: undefined }
   app.addHook('onClose', async () => openAnswers.close())
-  app.decorateRequest(kOpen, null)
+  // A guard in a handler has no reply at hand.
+  app.decorateRequest(kResponse, null)
+  app.decorateRequest(kLink, null)
+  app.decorateRequest(kAdmitted, null)
+  app.addHook('onRequest', (request, reply, done) => {
+    request[kResponse] = reply.raw
+    done()
+  })
   app.addHook('onResponse', (request, _reply, done) => {
-    if (request[kOpen]) openAnswers.leave(request[kOpen])
+    if (request[kLink]) openAnswers.leave(request[kLink])
     done()
   })
   decisions.listeners.push({
     admitted () {},
     // It is nobody's from now on, and nothing ends it.
     refused (request, { isObserved }) {
-      if (isObserved && request[kOpen]) openAnswers.leave(request[kOpen])
+      if (isObserved && request[kLink]) openAnswers.leave(request[kLink])
     }
   })
   return {
     openAnswers,
     endWithToken (request) {
-      const { auth, [kReply]: reply } = request
-      if (auth && !request[kOpen]) request[kOpen] = openAnswers.add({ request, response: reply!.raw, auth })
+      if (!request.auth || request[kLink]) return
+      request[kAdmitted] = request.auth
+      request[kLink] = openAnswers.add(request)
+    }
+  }
+}
+
+function openAnswerOf (request: FastifyRequest, { routeOf }: Decisions<FastifyRequest>): OpenAnswer {
+  const { [kAdmitted]: admitted, raw, log } = request
+  const auth = admitted!
+  return {
+    request: raw,
+    response: request[kResponse]!,
+    auth,
+    isWebSocket: () => 'ws' in request && request.ws === true,
+    onEnd ({ code }) {
+      markEnd(request, 'token_ended')
+      const { route } = routeOf(request)
+      log.info({ reason: code, route, issuer: auth.issuer }, 'open answer ended')
     }
   }
 }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makePromises } from '../../dev/generate/promises.ts'
+import { fastifyWarning } from '../../server/runtime.ts'
 import { containing } from '../helpers/containing.ts'
 import { holdsTest, readSection, readTable, root, textOf } from '../helpers/documents.ts'
 
@@ -19,6 +20,7 @@ t.test('The page says which Node and Fastify each package takes, and which are t
   t.equal(/^\*\*Fastify\*\* `(.+?)`/m.exec(page)?.[1], peerDependencies['fastify'])
   const tested = /tested with ([\d., and]+?)\. /.exec(page)![1]!.split(/, | and /)
   t.match(textOf('.github/workflows/ci.yml'), containing(`node: ['${tested[0]}', ${tested.slice(1).join(', ')}]`))
+  t.match(fastifyWarning('5.0.0'), containing(`to ${/Before ([\d.]+) it has/.exec(page)![1]} or newer`))
   const entries = Object.keys(exports).filter(name => !name.endsWith('.json')).map(name => `\`holdfast${name.slice(1)}\``)
   t.match(page, containing(`entry points ${entries.join(', ')}, their types`))
 })

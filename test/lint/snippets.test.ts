@@ -63,6 +63,7 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
     'plugins/auth/open-answers.ts',
     'plugins/auth/refusal-headers.ts',
     'server/request-ends.ts',
+    'plugins/auth/request-user.ts',
     'server/running-guard.ts',
     'server/runtime.ts',
     'server/surroundings.ts'

@@ -1,12 +1,9 @@
-import type { ServerResponse } from 'node:http'
-import type { FastifyRequest } from 'fastify'
 import t from 'tap'
-import { TokenEndedError, type RequestAuth } from '../../lib/guard/request-auth.ts'
-import { createOpenAnswers } from '../../plugins/auth/open-answers.ts'
+import { TokenEndedError } from '../../lib/guard/request-auth.ts'
+import { createOpenAnswers, type OpenAnswer } from '../../plugins/auth/open-answers.ts'
 
 function start () {
   const clock = { look: undefined as (() => void) | undefined }
-  const codes: string[] = []
   const answers = createOpenAnswers({
     after: () => () => {},
     every: (_ms, run) => {
@@ -15,10 +12,9 @@ function start () {
         clock.look = undefined
       }
     }
-  }, (_answer, code) => {
-    codes.push(code)
-  })
+  }, (answer: OpenAnswer) => answer)
   const controller = new AbortController()
+  const codes: string[] = []
   const response = {
     writableEnded: false,
     destroyed: false,
@@ -27,9 +23,16 @@ function start () {
       response.destroyed = true
     }
   }
-  const request = {} as FastifyRequest
-  const auth = { signal: controller.signal } as RequestAuth
-  const place = answers.add({ request, response: response as unknown as ServerResponse, auth })
+  const answer = {
+    request: {},
+    response,
+    auth: { signal: controller.signal },
+    isWebSocket: () => false,
+    onEnd: ({ code }: TokenEndedError) => {
+      codes.push(code)
+    }
+  } as unknown as OpenAnswer
+  const place = answers.add(answer)
   return { place, answers, clock, response, codes, end: () => controller.abort(new TokenEndedError('token_revoked')) }
 }
 

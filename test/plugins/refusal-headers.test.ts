@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { putRefusalHeaders } from '../../plugins/auth/refusal-headers.ts'
+import { putRefusalHeaders, type AnswerInWaiting } from '../../plugins/auth/refusal-headers.ts'
 
 /** An app of others with the guard, nonces required, and an error handler that knows nothing of headers. */
 async function start (t: Test, prepare: (app: FastifyInstance) => void) {
@@ -160,7 +160,7 @@ t.test('A refusal has the form of http-errors.', async t => {
 
 t.test('Nothing is put on an answer that is on its way.', async t => {
   const values: object[] = []
-  const headers = (value: object): number => values.push(value)
-  putRefusalHeaders({ raw: { headersSent: true }, headers } as unknown as FastifyReply, { 'www-authenticate': 'Bearer' })
+  const raw = { headersSent: true, removeHeader () {}, writeHead: () => raw } as unknown as AnswerInWaiting['raw']
+  putRefusalHeaders({ raw, hasHeader: () => false, headers: value => values.push(value) }, { 'www-authenticate': 'Bearer' })
   t.strictSame(values, [])
 })

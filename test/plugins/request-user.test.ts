@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
+import { isUserOfPassport } from '../../plugins/auth/request-user.ts'
 
 type Prepare = (app: FastifyInstance) => unknown
 
@@ -34,12 +35,38 @@ const passport = fp(async (app: FastifyInstance) => {
   app.addHook('preValidation', setUser)
 }, { name: '@fastify/passport' })
 
-t.test('A getter named user needs a setter: without one, no request passes the guard.', async t => {
-  const getter = await start(t, app => {
-    app.decorateRequest('user', { getter: () => ({ sub: 'app' }) } as never)
-  })
-  getter.app.get('/', { onRequest: getter.app.requireScope('a') }, seen)
-  t.hasStrict(await getter.bearer('/', { sub: 'ann', scope: 'a' }), { statusCode: 500 })
+t.test('A getter named user stops the start with a sentence.', async t => {
+  const getter = { getter: () => ({ sub: 'app' }) }
+  const sentence = /^request\.user is declared by the app as a getter/
+  await t.rejects(
+    start(t, app => {
+      app.decorateRequest('user', getter as never)
+    }),
+    { message: sentence }
+  )
+  const inChild = async (prepare: Prepare) => {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    prepare(app)
+    const { options } = await createTestIssuer()
+    app.register(async scope => {
+      await scope.register(holdfast, options)
+    })
+    await app.ready()
+  }
+  await t.rejects(
+    inChild(app => {
+      app.decorateRequest('user', getter as never)
+    }),
+    { message: sentence },
+    'of a scope around it, too'
+  )
+  await t.resolves(
+    inChild(app => {
+      app.decorateRequest('user', null as never)
+    }),
+    'the twin: a plain decorator'
+  )
   const { app, bearer } = await start(t, app => {
     app.decorateRequest('user', {
       getter (this: { held?: unknown }) {
@@ -121,17 +148,27 @@ t.test('An app may put an object of its own in the place of request.auth: then i
   )
 })
 
+t.test('Where Fastify keeps its requests elsewhere, nothing is said of the getter.', async t => {
+  t.equal(isUserOfPassport({ hasRequestDecorator: name => name === 'user' }), false)
+})
+
 t.test('The guard leaves the names of plugins to the app.', async t => {
   const { app } = await start(t, () => {})
   for (const name of ['auth', 'audit', 'revocation']) t.notOk(app.hasPlugin(name), name)
   t.ok(app.hasPlugin('holdfast-guard'))
 })
 
-t.test('A token of a cookie is read from the raw line that a hook adds, and not from a changed header.', async t => {
+t.test('A token of a cookie is read from the raw line that a hook adds, and a changed header is warned of once.', async t => {
   const idp = await createTestIssuer()
   const cookie = `Bearer ${await idp.token({ sub: 'ann' })}`
   for (const isRaw of [true, false]) {
-    const app = Fastify()
+    const warnings: string[] = []
+    const app = Fastify({
+      logger: {
+        level: 'warn',
+        stream: { write: (line: string) => warnings.push((JSON.parse(line) as { msg: string }).msg) }
+      }
+    })
     t.teardown(() => app.close())
     app.addHook('onRequest', async request => {
       if (isRaw) request.raw.rawHeaders.push('Authorization', cookie)
@@ -140,12 +177,17 @@ t.test('A token of a cookie is read from the raw line that a hook adds, and not 
     await app.register(holdfast, idp.options)
     app.get('/me', { onRequest: app.authenticate() }, seen)
     app.get('/guest', { onRequest: app.require({ optional: true }) }, seen)
+    warnings.length = 0
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
     const answers = []
     for (const path of ['/me', '/guest', '/me']) answers.push(await fetch(url + path))
     t.strictSame(answers.map(({ status }) => status), isRaw ? [200, 200, 200] : [401, 200, 401])
     const guest = await answers[1]!.json() as { sub: string | null }
     t.equal(guest.sub, isRaw ? 'ann' : null)
+    t.strictSame(
+      warnings.map(text => text.split(',')[0]),
+      isRaw ? [] : ['A hook has changed request.headers.authorization']
+    )
     const twice = await fetch(`${url}/me`, { headers: { authorization: cookie } })
     t.equal(twice.status, isRaw ? 401 : 200, 'two lines are refused')
   }
