@@ -45,8 +45,8 @@ function tellPairs ({ values, tellHeld }: Judgement): void {
 }
 
 /** Anybody can send a header. */
-function tellUntrusted ({ values: { server }, arePeersAsked, tellHeld }: Judgement): void {
-  if (arePeersAsked) return
+function tellUntrusted ({ values: { server }, arePeersAsked, isRefused, tellHeld }: Judgement): void {
+  if (arePeersAsked || isRefused('server.clientCertificate')) return
   const { clientCertificate: source, trustProxy: peers } = server
   const isHeader = certificateHeaders(source as CertificateSource).length > 0
   if (isHeader && Array.isArray(peers) && peers[0] === 'false') {

@@ -33,7 +33,10 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
 const ENVOY = 'X-Forwarded-Proto: https'
 
 /** How each family describes a request of a client to https://api.example. */
-const FAMILIES: Record<string, (method: string, target: string) => { target: string, method: string, lines: string[], host?: string }> = {
+const FAMILIES: Record<
+  string,
+  (method: string, target: string) => { target: string, method: string, lines: string[], host?: string }
+> = {
   nginx: (method, target) => ({
     target: '/verify/nginx',
     method: 'GET',
