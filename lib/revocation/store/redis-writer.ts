@@ -3,8 +3,8 @@ import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
 import { modeOf } from './memory-store.ts'
-import { partOf, recordOf, writeRecord, type Part } from './record.ts'
-import type { Given, RedisCalls } from './redis-calls.ts'
+import { recordOf, writeRecord, type MergeMode, type Part, type RevocationRecord } from './record.ts'
+import type { RedisCalls } from './redis-calls.ts'
 import { LEAD, LEADER, LEAVE } from './scripts.ts'
 import { UndecidedError, type RevocationStore } from './store.ts'
 
@@ -29,8 +29,7 @@ interface WriterOptions {
 }
 
 interface Job {
-  readonly sender: string
-  readonly given: readonly Given[]
+  readonly entries: readonly RevocationEntry[]
   isWaiting: boolean
   readonly done: () => void
 }
@@ -45,16 +44,20 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
 
   const pause = (ms: number): Promise<void> => new Promise(resolve => { after(ms, resolve) })
 
-  /** What is said of a key, and as it is merged. */
-  function readEntry (entry: RevocationEntry): readonly [said: Part, given: Given] {
-    const record = recordOf(entry, { heard: Math.ceil(view.seconds()), life: view.lifeSeconds, now: now() })
-    const undone = partOf(view.recordOf(entry.key), 'u')
+  function given (entry: RevocationEntry): readonly [MergeMode, string, RevocationRecord] {
+    const heard = Math.ceil(view.seconds())
+    const record = recordOf(entry, { heard, life: view.lifeSeconds, now: now() })
+    const undone = undoneIn(view.recordOf(entry.key))
     const mode = modeOf(entry)
-    let [said] = record.parts as readonly [Part]
-    if (undone && mode === 'undo') said = { ...said, at: Math.max(said.at, undone.at + 1) }
+    if (!undone) return [mode, entry.key, record]
+    const [part] = record.parts as readonly [Part]
     // The store may have lost what was undone.
-    const parts = undone && mode !== 'undo' ? [said, undone] : [said]
-    return [said, [mode, entry.key, writeRecord({ ...record, parts })]]
+    return [mode, entry.key, {
+      ...record,
+      parts: mode === 'undo'
+        ? [{ ...part, at: Math.max(part.at, undone.at + 1) }]
+        : [part, undone]
+    }]
   }
 
   function nextJobs (): Job[] {
@@ -66,8 +69,8 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
         const job = waiting.shift()!
         if (!job.isWaiting) continue
         jobs.push(job)
-        size += job.given.length
-        own += job.given.length
+        size += job.entries.length
+        own += job.entries.length
       }
       bySender.delete(sender)
       // Behind the others.
@@ -82,7 +85,12 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
     isBusy = true
     while (bySender.size > 0) {
       const jobs = nextJobs()
-      const length = await calls.merge(call, jobs.flatMap(({ given }) => given)).catch(() => undefined)
+      const length = await calls.merge(
+        call,
+        jobs.flatMap(({ entries }) => entries.map(given)).map(([mode, key, record]) =>
+          [mode, key, writeRecord(record)] as const
+        )
+      ).catch(() => undefined)
       if (length === undefined) for (const job of jobs) wait(job)
       else for (const job of jobs) job.done()
       if (length === undefined || length > MANY_CHANGES) await pause(PAUSE_MS)
@@ -91,9 +99,16 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
   }
 
   function wait (job: Job): void {
-    const waiting = bySender.get(job.sender) ?? []
+    const { sender } = job.entries[0]!
+    const waiting = bySender.get(sender) ?? []
     waiting.push(job)
-    bySender.set(job.sender, waiting)
+    bySender.set(sender, waiting)
+  }
+
+  /** Whether what was said of a key counts, as far as this process knows. */
+  function stands ({ key, effect }: RevocationEntry, [, , { parts }]: ReturnType<typeof given>): boolean {
+    const [said] = parts.filter(({ kind }) => effect === 'undo' || kind !== 'u')
+    return view.recordOf(key)?.parts.some(({ kind, at }) => kind === said!.kind && at >= said!.at) === true
   }
 
   return {
@@ -104,16 +119,11 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
     async append (entries: readonly RevocationEntry[]): Promise<void> {
       const end = { isOver: false }
       const cancel = after(PATIENCE_MS, () => { end.isOver = true })
+      const asked = entries.map(given)
       try {
         do {
-          const read = entries.map(readEntry)
           const isWritten = await new Promise<boolean>(resolve => {
-            const job: Job = {
-              sender: entries[0]!.sender,
-              given: read.map(([, given]) => given),
-              isWaiting: true,
-              done: () => resolve(true)
-            }
+            const job: Job = { entries, isWaiting: true, done: () => resolve(true) }
             after(PATIENCE_MS, () => {
               job.isWaiting = false
               resolve(false)
@@ -123,9 +133,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
           })
           if (!isWritten) break
           while (!isCurrent() && !end.isOver) await pause(PAUSE_MS)
-          // As far as this process knows.
-          const stands = read.every(([{ kind, at }, [, key]]) => (partOf(view.recordOf(key), kind)?.at ?? -1) >= at)
-          if (isCurrent() && stands) return
+          if (isCurrent() && entries.every((entry, n) => stands(entry, asked[n]!))) return
         } while (!end.isOver)
       } finally {
         cancel()
@@ -144,4 +152,8 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
       for (const task of tasks) call('eval', LEAVE, 1, LEADER + task, instance).catch(() => {})
     }
   }
+}
+
+function undoneIn (record: RevocationRecord | undefined): Part | undefined {
+  return record?.parts.find(({ kind }) => kind === 'u')
 }
