@@ -138,10 +138,12 @@ function isThere (path: string): boolean {
 }
 
 const NEWLINE = 0x0a
+/** A line is written whole by then. */
+const WRITING_MS = 20
 
 /**
  * Whether a file is empty, ends with a line break, or may not be read. A full disk, or a process that was cut off, may
- * have left a part of a line.
+ * have left a part of a line. A file that grows has writers that end their lines: one may be read while it is written.
  */
 function endsInLine (path: string): boolean {
   let fd: number
@@ -153,7 +155,9 @@ function endsInLine (path: string): boolean {
   try {
     const last = Buffer.alloc(1)
     const { size } = fstatSync(fd)
-    return size === 0 || readSync(fd, last, 0, 1, size - 1) === 0 || last[0] === NEWLINE
+    if (size === 0 || readSync(fd, last, 0, 1, size - 1) === 0 || last[0] === NEWLINE) return true
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WRITING_MS)
+    return fstatSync(fd).size > size
   } finally {
     closeSync(fd)
   }
