@@ -281,6 +281,7 @@ t.test('A second npm run dev starts beside the first.', async t => {
     /npm run call -- --url (\S+) --dpop GET \/api\/private\n[^]*private-scoped[^\n]*\n/
   )
   t.not(other, api, 'a second one is somewhere else')
+  await second.says(/(?:curl -i[^\n]*\n[^]*?){4}/)
   const linesOfSecond = second.output().split('\n').filter(line => line.includes('curl -i'))
   t.equal(linesOfSecond.length, 4)
   for (const line of linesOfSecond) t.equal((await paste(line)).status, 200)
