@@ -94,6 +94,9 @@ function readSetting (pair: string): [name: string, value: string] {
 async function readSource (source: string | undefined, { readFile, input }: ExplainWorld): Promise<Capture> {
   if (source === undefined || source === '-') return readCapture(await readInput(input))
   const file = tryRead(source, readFile)
+  if (file === undefined && source.startsWith('ey')) {
+    throw new BadUsage("A token alone is no request. Give all of it: curl https://... -H 'Authorization: Bearer ...'")
+  }
   if (file === undefined) throw new BadUsage(`The file ${source} does not exist or cannot be read.`)
   return readCapture(file)
 }

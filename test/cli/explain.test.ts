@@ -568,6 +568,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [['one', 'two'], /Give only one file/],
     [['nothing.txt'], /The file nothing\.txt does not exist or cannot be read/],
+    [['eyJhbGciOiJSUzI1NiJ9.e30.c2ln'], /^A token alone is no request\. Give all of it: curl/],
     [['--nonsense'], /There is no option --nonsense\n/],
     [['--scop', 'a'], /There is no option --scop; did you mean --scope\?/],
     [['--url'], /'--url <value>' argument missing/],

@@ -164,10 +164,10 @@ upstream.get('/*', () => 'upstream')
 const target = await upstream.listen({ port: 0 })
 await (await withApp('@fastify/http-proxy', '/out/', app => app.register(proxy, { upstream: target, prefix: '/out', preHandler: app.requireScope('a') }))).close()
 
-const traced = await withApp('@fastify/otel', '/', app => { app.get('/', { onRequest: app.requireScope('a') }, request => request.user.sub) }, async app => {
+const traced = await withApp('@fastify/otel', '/', async app => {
   await app.register(new FastifyOtelInstrumentation().plugin())
-  await app.register(swagger, { openapi: { openapi: '3.1.0', info: { title: 'App', version: '1' } } })
-})
+  app.get('/', { onRequest: app.requireScope('a') }, request => request.user.sub)
+}, app => app.register(swagger, { openapi: { openapi: '3.1.0', info: { title: 'App', version: '1' } } }))
 console.log('@fastify/otel: ' + traced.swagger().paths['/'].get.security.flatMap(Object.keys))
 
 {

@@ -358,11 +358,12 @@ t.test('The command runs the service in an empty folder, with two settings, and 
     code: 1,
     output: /token_expired/
   })
-  t.hasStrict(await run(empty, holdfast, ['explain', issuer.token()], settings), { code: 0 })
-  t.match(await run(empty, holdfast, ['explain', issuer.token({ exp: 1 })], settings), {
-    code: 1,
-    output: /token_expired/
-  })
+  const explain = (token: string) => {
+    const line = ['curl', `http://localhost:${port}/api/private`, '-H', `Authorization: Bearer ${token}`]
+    return run(empty, holdfast, ['explain', ...line], settings)
+  }
+  t.hasStrict(await explain(issuer.token()), { code: 0 })
+  t.match(await explain(issuer.token({ exp: 1 })), { code: 1, output: /token_expired/ })
   t.match(await run(empty, holdfast, ['check'], { ...settings, PUBLIC_URL: 'https://api.example' }), {
     code: 0,
     output: /All is well/
