@@ -7,7 +7,7 @@ import { validateSettings } from '../lib/settings/validation.ts'
 import type { Tenant } from './tenants.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
-export const NOT_KNOWN = '(not known here)'
+const NOT_KNOWN = '(not known here)'
 const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
 
 interface KnownSettings {

@@ -11,7 +11,7 @@ import {
 import { hooksAround, requirementsOf } from '../lib/guard/requirement/route-guard.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 
-export type FoundRoute =
+type FoundRoute =
   | { readonly kind: 'none' }
   | { readonly kind: 'open' }
   | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }

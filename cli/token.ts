@@ -57,7 +57,7 @@ interface TokenInput {
   addresses?: Addresses | undefined
 }
 
-export interface TokenAnswer {
+interface TokenAnswer {
   readonly exchange: Exchange
   /** What was sent, without the secret. */
   readonly parameters: Readonly<Record<string, string>>

@@ -12,7 +12,7 @@ function nameWhoIsSilent (url, options) {
   })
 }
 
-export async function discover (issuer) {
+async function discover (issuer) {
   const url = new URL(issuer)
   return oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, insecure))
 }

@@ -7,7 +7,7 @@ import { watch } from 'chokidar'
 import { root } from '../../cli/tenants.ts'
 
 /** A process that runs until `stop`. */
-export interface Running {
+interface Running {
   stop (): Promise<void>
 }
 

@@ -85,7 +85,7 @@ type ExecutorDone = (error?: Error, body?: Buffer) => void
  * Decides for every door of the gate: which rules hold for a request, and whether it meets them. The doors translate.
  * `done` is called once: with a Refusal, a GateError, or what the door throws.
  */
-export type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
+type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, done: ExecutorDone) => void
 
 export function createExecutor<Request extends ExecutedRequest> (
   { rules, exactPaths, admissionOf, onMessagesJudged, isObserved, passRefused }: ExecutorOptions<Request>

@@ -76,7 +76,7 @@ export function readSubject (given: unknown, rules: SubjectRules, ofSession = fa
 }
 
 /** Whether a member of complex subjects has an effect here. */
-export function isUnderstood (member: string, { subjectClaims }: Pick<SubjectRules, 'subjectClaims'>): boolean {
+function isUnderstood (member: string, { subjectClaims }: Pick<SubjectRules, 'subjectClaims'>): boolean {
   return ['user', 'session', 'device'].includes(member) || Object.hasOwn(subjectClaims, member)
 }
 

@@ -112,7 +112,7 @@ declare module 'fastify' {
  * one member must be equal, but a member may replace an inherited one. So this one is inherited, and it gives way to
  * any type as soon as the member is no longer read-only, which means that it is the app's.
  */
-export interface DefaultUser {
+interface DefaultUser {
   /** The verified claims of the access token. Null until token and proof have passed. */
   readonly user: IsSame<Pick<{ [Member in keyof FastifyRequest]: Member }, 'user'>, ReadOnlyUser> extends true
     ? AccessTokenClaims

@@ -63,7 +63,7 @@ export interface Parameter {
 }
 
 /** Bodies by media type. */
-export type Content = Readonly<
+type Content = Readonly<
   Record<string, {
     readonly schema: JsonSchema | Reference,
     readonly example?: unknown,

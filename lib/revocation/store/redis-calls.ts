@@ -8,7 +8,7 @@ import { CHANGES, CLEAN, INSTANCES, MERGE, READ, RECORDS, RESTORING, SCAN, STATE
 const PAGE = 1000
 
 /** What is merged: how, where, and the record as it is written. */
-export type Given = readonly [mode: MergeMode, key: string, text: string]
+type Given = readonly [mode: MergeMode, key: string, text: string]
 
 /** The answer of `MERGE`. */
 type Merged = [length: number | undefined, passed: string, ...others: Array<string | number>]
