@@ -21,7 +21,7 @@ export function call (argv: readonly string[], world: CallWorld): Promise<number
 interface Made {
   /** All that was sent for it and came back, as it is shown. */
   readonly sent: readonly string[]
-  /** The last answer. Undefined if the provider gave no token. */
+  /** The last answer, or undefined if the provider gave no token. */
   readonly answer: Exchange | undefined
 }
 

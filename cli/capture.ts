@@ -7,7 +7,7 @@ export interface Capture {
   /** Of HTTP/2 and HTTP/3, where it replaces the Host header. */
   authority?: string
   headers: Array<readonly [name: string, value: string]>
-  /** Undefined if it is not part of the capture. */
+  /** Absent if it is not part of the capture. */
   body?: string
   /** Taken at the client, in front of any proxy. */
   byClient: boolean

@@ -109,7 +109,7 @@ function introspectionFault (word: ProviderFailureWord, says: string): Finding {
 
 /**
  * What a provider that refuses the credentials by `client_secret_basic` makes of them: it may accept the same without
- * the encoding that RFC 6749 section 2.3.1 asks for, or in the body. Undefined if neither helps.
+ * the encoding that RFC 6749 section 2.3.1 asks for, or in the body, or undefined if neither helps.
  */
 async function faultOfBasic (
   { auth, clientId, clientSecret: secret }: IntrospectionSettings,

@@ -43,8 +43,8 @@ export async function readKnownSettings (
 }
 
 /**
- * The target without the prefix of PUBLIC_URL, which a proxy takes away before the service sees it. Undefined if there
- * is none to take away.
+ * The target without the prefix of PUBLIC_URL, which a proxy takes away before the service sees it, or undefined if
+ * there is none to take away.
  */
 export function withoutPublicPrefix (
   target: string,

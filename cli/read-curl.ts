@@ -70,7 +70,7 @@ const OPTIONS = {
 }
 const DATA = ['data', 'data-ascii', 'data-binary', 'data-raw', 'data-urlencode', 'json']
 
-/** Reads what follows `curl`. Undefined if there is no URL. */
+/** Reads what follows `curl`. Returns undefined if there is no URL. */
 export function readCurlWords (words: readonly string[]): Capture | undefined {
   const { values, positionals } = parseArgs({
     args: [...words],

@@ -71,8 +71,8 @@ try('UNLINK', text, hash, stream)
 return refused`
 
 /**
- * What stood in the store of revocations at a time. A sentence if it cannot be read. Undefined if it is the memory of
- * the service, or if nothing can be revoked. Nothing is written.
+ * What stood in the store of revocations at a time. A sentence if it cannot be read. It is undefined if it is the
+ * memory of the service, or if nothing can be revoked. Nothing is written.
  * @param now Unix seconds
  */
 export async function readStoredRevocations (

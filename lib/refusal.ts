@@ -191,11 +191,11 @@ export class Refusal extends Error {
   /** More about the reason, for the log only. */
   readonly detail: RefusalDetail | undefined
   /**
-   * Seconds after which the client may usefully send the request again, for 429 and 503. Undefined if the time is
+   * Seconds after which the client may usefully send the request again, for 429 and 503, or undefined if the time is
    * unknown.
    */
   readonly retryAfterSeconds: number | undefined
-  /** The issuer of the token, as the settings name it. Undefined if it was not known yet. */
+  /** The issuer of the token, as the settings name it, or undefined if it was not known yet. */
   readonly issuer: string | undefined
   /** Headers of the answer, from the code that knows the settings. Fastify sends them along with the error. */
   readonly headers: Readonly<Record<string, string>> | undefined

@@ -5,7 +5,7 @@ import type { AuditSink } from './audit/audit-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The state of the record of decisions. Undefined if there is none. @internal */
+    /** The state of the record of decisions, or undefined if there is none. @internal */
     guardAudit: Pick<AuditSink, 'state'> | undefined
   }
 }

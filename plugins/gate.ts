@@ -27,7 +27,7 @@ import { takeExpectations, takeUpgrades } from './gate/upgrades.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Undefined if the service is no gate. */
+    /** Absent if the service is no gate. */
     gate: Awaited<ReturnType<typeof createGate>> | undefined
   }
   interface FastifyRequest extends Findings {}
@@ -104,7 +104,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
     execute,
     /** The audiences of rules that are resources of their own, each with the scopes that its rules ask for. */
     resources: resources as ReadonlyMap<string, ReadonlySet<string>>,
-    /** With which statements are verified. Undefined if nothing is signed. */
+    /** With which statements are verified, or undefined if nothing is signed. */
     keySet: signing && (() => signing.current.keySet),
     /** Maximum number of bytes of a body that is judged. */
     maxBodyBytes: maxBytes,

@@ -13,7 +13,7 @@ const TEXT_MAX_AGE_MS = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The metrics in the text format of Prometheus. Undefined if `METRICS` is off. */
+    /** The metrics in the text format of Prometheus, or undefined if `METRICS` is off. */
     metricsText?: () => Promise<{ readonly contentType: string, readonly bytes: Buffer }>
   }
 }

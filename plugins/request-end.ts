@@ -20,7 +20,7 @@ interface EndedRequest {
   /** Of the answer, if its head was sent. 499, as with nginx, if the client was gone before. */
   readonly status: number
   readonly ms: number
-  /** The pattern of its route, or of the rule at a gate. Undefined if none was found. */
+  /** The pattern of its route, or of the rule at a gate, or undefined if none was found. */
   readonly route: string | undefined
   /** The method or tool of the Model Context Protocol, as the rule names it. */
   readonly call: string | undefined

@@ -64,7 +64,7 @@ const routes: FastifyPluginAsync = async app => {
     scope.addHook('preParsing', async (request, reply, payload) => {
       // Fastify answers 413.
       if (Number(request.headers['content-length']) > request.routeOptions.bodyLimit!) return payload
-      // Beside a gate, nobody else has a sender that waits for it send its body.
+      // Beside a gate, no other route has a sender that waits before it sends its body.
       gate?.goAhead(request, reply)
       try {
         return Readable.from([

@@ -32,7 +32,7 @@ const routes: FastifyPluginAsync = async app => {
 
   const withoutBody = PROXY_FAMILIES.filter(family => family !== 'envoy').map(family => `/verify/${family}`)
   const reading = [...new Set(gate.settings.rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
-  // Without a peer that is trusted, nobody can ask.
+  // Without a trusted peer, no proxy can ask.
   if (reading.length > 0 && (trustProxy !== false || upstream === undefined)) {
     app.log.info(
       { event: 'message_rules', paths: reading },

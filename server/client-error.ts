@@ -19,8 +19,8 @@ export function refuseConnect (this: Server, _request: IncomingMessage, socket: 
 }
 
 /**
- * The status for a request that Node's parser refuses. Undefined if there can be no answer: nobody takes it, or one has
- * begun, as when a body breaks off, so that a second one would be read as the answer to the next request.
+ * The status for a request that Node's parser refuses, or undefined if there can be no answer: the client has gone, or
+ * an answer has begun, as when a body breaks off, so that a second one would be read as the answer to the next request.
  */
 export function statusOfClientError ({ code }: ClientError, socket: Socket): ClientErrorStatus | undefined {
   if (code === 'ECONNRESET' || !socket.writable || owedAnswer(socket)?.headersSent) return undefined

@@ -72,7 +72,9 @@ function joinHeadAndBody (answer: Answer, body: unknown, encoding: unknown): boo
   return true
 }
 
-/** A character for each byte, as Node writes the head. Undefined if it is not short, or would have to be coded anew. */
+/**
+ * A character for each byte, as Node writes the head, or undefined if it is not short, or would have to be coded anew.
+ */
 function textOf (body: unknown): string | undefined {
   if (typeof body === 'string') return body.length > MAX_JOINED_BYTES || NOT_ASCII.test(body) ? undefined : body
   return Buffer.isBuffer(body) && body.length <= MAX_JOINED_BYTES ? body.toString('latin1') : undefined

@@ -26,18 +26,18 @@ export interface ExplainOptions {
   readonly settings: GuardSettings
   /** The time to judge at. Unix seconds. */
   readonly now: number
-  /** The keys of an issuer. Undefined if they are unknown: then signatures of tokens are not checked. */
+  /** The keys of an issuer, or undefined if they are unknown: then signatures of tokens are not checked. */
   readonly keys?: ((issuer: IssuerSettings) => Promise<SignerKeys> | SignerKeys) | undefined
   /**
-   * Asks an issuer about tokens, for the issuers that have introspection. Undefined if no calls are allowed: then
+   * Asks an issuer about tokens, for the issuers that have introspection. Absent if no calls are allowed: then
    * whether a token is active, and everything about an opaque token, is not checked.
    */
   readonly introspect?: ((issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>) | undefined
-  /** What has been revoked, or in a sentence why that is not known. Undefined if only the running service knows it. */
+  /** What has been revoked, or a sentence that says why that is not known. Absent if only the running service knows. */
   readonly revocations?: Pick<Revocations, 'refusalOf'> | string | undefined
-  /** What the route needs. Empty for any valid token. Undefined if it is unknown. */
+  /** What the route needs. Empty for any valid token. Absent if it is unknown. */
   readonly requirements?: readonly Requirement[] | undefined
-  /** The proofs that have passed before. Undefined if they are unknown: then replays are not checked. */
+  /** The proofs that have passed before, or undefined if they are unknown: then replays are not checked. */
   readonly replay?: ReplayStore | undefined
   /** The nonce of the answer, if that is known: it names the process that answered. */
   readonly answeredNonce?: string | undefined
@@ -73,7 +73,7 @@ export interface Examination {
   areClaimsUnknown?: boolean
   /** How many keys may have signed the token. */
   candidates?: number
-  /** The result of `signerOf`: the key that has signed it. Undefined if keys are unknown. */
+  /** The result of `signerOf`: the key that has signed it, or undefined if keys are unknown. */
   signer?: SigningKey | 'signature'
   verified?: VerifiedToken
   /** What has revoked the token. */

@@ -51,7 +51,8 @@ export const logIn = (...choice) => startLogin(config, ...choice).catch(error =>
 export const logInAsAsked = asked => logIn(claimsOfToken().sub, session.asked ?? [], asked)
 
 /**
- * After a 403 for want of scopes: a login with them, as the same user if that one may have them. Undefined if none can.
+ * After a 403 for want of scopes: a login with them, as the same user if that one may have them, or undefined if none
+ * can.
  */
 export function widerLogin ({ received }) {
   const scopes = scopesAskedFor(received)

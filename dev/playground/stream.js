@@ -7,7 +7,7 @@ const bodyOfRefusal = response => response.ok ? '' : response.clone().text()
 
 /**
  * Opens a stream of server-sent events with the token. Resolves when it has begun, with `counts`, the numbers of events
- * so far until the stream is over, and `close`. Undefined if it did not begin; the log says why.
+ * so far until the stream is over, and `close`. It is undefined if it did not begin; the log says why.
  */
 export async function openStream (log, url, token, dpop) {
   const response = await request(recorder(log, bodyOfRefusal), url, token, dpop).catch(() => undefined)

@@ -35,7 +35,7 @@ interface PageExplanation {
 
 interface CapturedExchange {
   readonly request: CapturedRequest
-  /** Undefined if the page does not say. */
+  /** Absent if the page does not say. */
   readonly status: number | undefined
   readonly authorization: string | undefined
   readonly answer: Answer

@@ -21,7 +21,7 @@ export interface PlaygroundOptions {
   /** Where the API listens. */
   api: string
   provider: LocalProvider
-  /** Has the users logged out everywhere. Undefined if nothing can be revoked. */
+  /** Has the users logged out everywhere. Absent if nothing can be revoked. */
   transmitter?: LocalTransmitter | undefined
   /** The settings of the API, to explain its answers. */
   settings: Settings

@@ -26,7 +26,7 @@ export function createAuthentication (
 }
 
 /**
- * How this service's client proves itself to the provider of a transmitter. Undefined if it has none.
+ * How this service's client proves itself to the provider of a transmitter, or undefined if it has none.
  * @param path of the transmitter in the settings
  * @throws SettingsError as above
  */

@@ -36,7 +36,7 @@ export interface GuardPartsOptions extends Omit<IssuerPartOptions, 'settings'>, 
   readonly onEvent: (event: GuardEvent) => void
   /**
    * The path under which the application is mounted. It is usually empty. That application serves the metadata of RFC
-   * 9728 beside the guard, so challenges may point to it. Undefined if the metadata is not served.
+   * 9728 beside the guard, so challenges may point to it. It is undefined if the metadata is not served.
    */
   readonly metadataMount: string | undefined
   /** The path under which the guard is mounted. Empty unless given. */
@@ -147,18 +147,18 @@ export async function createGuardParts (
         algs: dpop.algs,
         resourceMetadataUrl: metadataMount === undefined ? undefined : metadataUrlOf(settings, metadataMount, audience)
       }),
-    /** Undefined if the configured domain is unusable. */
+    /** Absent if the configured domain is unusable. */
     issuers,
     replay,
-    /** Undefined if each refusal is enforced from the start. */
+    /** Absent if each refusal is enforced from the start. */
     observing,
     nonces,
     verified,
     clientKeys,
     signals,
-    /** Undefined if nothing can be revoked. */
+    /** Absent if nothing can be revoked. */
     revocation,
-    /** What the guard has done, for metrics. Undefined if metrics are off. */
+    /** What the guard has done, for metrics, or undefined if metrics are off. */
     tally,
     /** Starts to fetch keys in the background, and loads what the first tokens need. */
     start (): void {

@@ -55,8 +55,8 @@ export interface IssuersOptions extends IssuerPartOptions {
 }
 
 /**
- * Makes the issuers of the settings, each with keys of its own. Undefined if there is none, because the only domain has
- * a scheme.
+ * Makes the issuers of the settings, each with keys of its own. Returns undefined if there is none, because the only
+ * domain has a scheme.
  */
 export async function createIssuers (options: IssuersOptions): Promise<IssuerTable | undefined> {
   const { issuers } = options.settings.idp
@@ -157,7 +157,7 @@ export async function createKeys (
 }
 
 /**
- * Makes the introspection of an issuer. Undefined if it has none.
+ * Makes the introspection of an issuer. Returns undefined if it has none.
  * @param keys those of the issuer, for signed answers
  * @throws SettingsError if the private key of this service is missing or is none
  */

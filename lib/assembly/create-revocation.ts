@@ -39,12 +39,12 @@ const WARNING_MS = 60_000
 
 interface RevocationPartsOptions extends IssuerPartOptions, Openness {
   readonly settings: Settings
-  /** Where transmitters push events to. Undefined if the address of the service is not known. */
+  /** Where transmitters push events to, or undefined if the address of the service is not known. */
   readonly pushUrl: string | undefined
   readonly onEvent: (event: RevocationEvent) => void
 }
 
-/** Builds what the section `revocation` describes. Undefined if there is none. */
+/** Builds what the section `revocation` describes. Returns undefined if there is none. */
 export async function createRevocation (options: RevocationPartsOptions) {
   const { surroundings, settings, isOpen, transport = createTransport(settings.proxies), jwtTools, onEvent } = options
   const { revocation, proxies, idp } = settings
@@ -231,7 +231,7 @@ export function createRevocationView (
 }
 
 /**
- * Where transmitters push events to. Undefined if the address of the service is not known.
+ * Where transmitters push events to, or undefined if the address of the service is not known.
  * @param mount the prefix of the plugin in another app, or the empty text
  */
 export function pushUrlOf (publicUrl: string | undefined, mount = ''): string | undefined {

@@ -10,7 +10,7 @@ const PASSING: ReadonlySet<string> = new Set(['ok', 'stale', 'partly', 'policy_u
 
 interface ReadinessOptions {
   readonly isClosing: boolean
-  /** The state of the record of decisions. Undefined if there is none. */
+  /** The state of the record of decisions, or undefined if there is none. */
   readonly audit: { state (): { readonly fault: string | undefined } } | undefined
 }
 

@@ -18,7 +18,8 @@ function areClients (settings: ResourceSettings): boolean {
 }
 
 /**
- * The default audience if any issuer has it, else the one that all issuers have. Undefined if they have none in common.
+ * The default audience if any issuer has it, else the one that all issuers have, or undefined if they have none in
+ * common.
  */
 function commonAudience (settings: ResourceSettings): string | undefined {
   const names = new Set(issuersByAud(settings).map(({ audiences: [name] }) => name))
@@ -29,8 +30,8 @@ function commonAudience (settings: ResourceSettings): string | undefined {
 
 /**
  * The identifier that a client may name in its token request (RFC 8707), so that the token passes here. RESOURCE says
- * it. Otherwise it is the audience, if that can be such an identifier (RFC 9728 section 1.2). Undefined if neither is
- * one.
+ * it. Otherwise it is the audience, if that can be such an identifier (RFC 9728 section 1.2). It is undefined if
+ * neither is one.
  */
 function configuredResource (settings: ResourceSettings): string | undefined {
   const audience = commonAudience(settings)
@@ -56,8 +57,8 @@ export function metadataOfAudience (
 }
 
 /**
- * A warning for the start if a client that follows the metadata gets a token that is refused here. Undefined if it gets
- * in.
+ * A warning for the start if a client that follows the metadata gets a token that is refused here, or undefined if it
+ * gets in.
  * @param mount the path under which the service is mounted; usually empty
  */
 export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
@@ -82,7 +83,7 @@ export function resourceWarning (settings: ResourceSettings, mount = ''): string
 function issuersFor (resource: string, isOwn: boolean, settings: ResourceSettings): readonly string[] {
   const fitting = issuersByAud(settings).filter(({ audiences }) => isOwn || audiences.includes(resource))
   const areAll = !isOwn && settings.server.resource !== undefined
-  // A client could ask nothing of an issuer that is a mere name.
+  // A client cannot call an issuer whose name is not a URL.
   return (areAll || fitting.length === 0 ? settings.idp.issuers : fitting).map(({ issuer }) => issuer)
     .filter(isFetchableIssuer)
 }
@@ -131,9 +132,9 @@ function metadataLocation (resource: string): string {
 
 /**
  * The `resource_metadata` of challenges (RFC 9728 section 5.1). It follows only from settings, since no byte of a
- * request goes into a header. Undefined if neither PUBLIC_URL nor RESOURCE is set, or if the audience is no identifier
- * of a resource. The service certainly answers under PUBLIC_URL. If that is the origin of the resource too, the
- * location is that of the resource, where a client looks for metadata with this identifier.
+ * request goes into a header. It is undefined if neither PUBLIC_URL nor RESOURCE is set, or if the audience is no
+ * identifier of a resource. The service certainly answers under PUBLIC_URL. If that is the origin of the resource too,
+ * the location is that of the resource, where a client looks for metadata with this identifier.
  * @param audience the one that a token needs, if it is not the configured one
  */
 export function metadataUrlOf (settings: ResourceSettings, mount: string, audience?: string): string | undefined {

@@ -27,7 +27,7 @@ export interface BoundedReaderOptions {
 
 /**
  * Reads a whole body. Its bytes are counted as they arrive and until the answer has ended: for all, and for each of
- * those who send it. Where there is no room, the body that has been unfinished for longest gives way: so nobody keeps
+ * those who send it. Where there is no room, the body that has been unfinished for longest gives way: no client keeps
  * the room from others by sending slowly.
  * @throws what `errorOf` makes. What a client still sends is then dropped, and nothing of it is held.
  */

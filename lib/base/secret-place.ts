@@ -8,7 +8,7 @@ export type SecretPlace = { readonly file: string } | { readonly env: string }
 export type SecretSources = Pick<Surroundings, 'readFile' | 'environment'>
 
 /**
- * The text at a place. Undefined if the variable is not set.
+ * The text at a place, or undefined if the variable is not set.
  * @throws Error with a `code` if the file cannot be read, or is no text
  */
 export async function readPlace (

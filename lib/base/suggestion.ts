@@ -5,7 +5,7 @@ const MAX_EDITS = 2
  * added, removed or replaced, or two that changed places). If there is none, a known name that ends with the unknown
  * one, by whole words, or the reverse where it has several: `IDP_DPOP_MODE` for `DPOP_MODE`, `DPOP_REQUIRED` for
  * `IDP_DPOP_REQUIRED`. Case and separators make no difference, so the name of a variable also matches a key of the
- * file. Undefined if no name is near.
+ * file. Returns undefined if no name is near.
  */
 export function nameThatWasMeant (text: string, names: readonly string[]): string | undefined {
   const given = wordsOf(text)

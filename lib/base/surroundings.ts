@@ -19,6 +19,6 @@ export interface Surroundings {
    * file.
    */
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
-  /** A variable of the environment that the settings name. Undefined if it is not set. */
+  /** A variable of the environment that the settings name, or undefined if it is not set. */
   readonly environment: (name: string) => string | undefined
 }

@@ -80,7 +80,7 @@ export function pickArguments (rules: readonly ArgumentRule[], given: unknown): 
 
 /**
  * Whether an argument is what its rule asks for: code unit by code unit, and of the same type.
- * @param claims of the caller. Empty for nobody
+ * @param claims of the caller. Empty for an anonymous request
  */
 export function doesFit ({ rule, value }: AskedArgument, claims: Readonly<Record<string, unknown>>): boolean {
   const { allowed, startsWith, claim } = rule

@@ -63,7 +63,7 @@ interface ExecutorOptions<Request extends ExecutedRequest> extends RulesOptions 
   readonly onMessagesJudged: (request: Request, hasPassed: boolean) => void
   /** Whether refusals of this request are only observed. */
   readonly isObserved: (request: Request) => boolean
-  /** Lets a request that the gate refuses pass as nobody's. */
+  /** Lets a request that the gate refuses pass as anonymous. */
   readonly passRefused: (request: Request, error: GateError) => void
 }
 
@@ -74,11 +74,11 @@ export interface Door {
    * @throws Refusal, GateError
    */
   readonly readOriginal: () => OriginalRequest
-  /** Reads its body, at most once. Undefined if the door has none. */
+  /** Reads its body, at most once. Absent if the door has none. */
   readonly readBody: (() => Promise<Buffer>) | undefined
 }
 
-/** @param body what was read to be judged. Undefined if the body has no say: then it has not been read. */
+/** @param body what was read to be judged, or undefined if the body has no say: then it has not been read. */
 type ExecutorDone = (error?: Error, body?: Buffer) => void
 
 /**
@@ -200,7 +200,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     return false
   }
 
-  /** Whoever has not been identified by the guard of a rule may call nothing of it, but where nobody needs to be. */
+  /** A caller that the guard of a rule has not identified may call no tool of it, unless the rule needs no caller. */
   function cutFor (request: Request, list: ToolList | undefined): ListCut | null {
     if (!list) return null
     const { ruleOf, isOfCaller } = list

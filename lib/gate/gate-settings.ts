@@ -8,7 +8,7 @@ import { parseUpstream } from './upstream/origin.ts'
 
 /** What the section `gate` of the configuration says. */
 export interface GateSettings {
-  /** Origin of the upstream, without a slash at the end. Undefined if the gate is only asked by proxies. */
+  /** Origin of the upstream, without a slash at the end, or undefined if the gate is only asked by proxies. */
   readonly upstream: string | undefined
   readonly rules: readonly GateRule[]
   /** Whether the upstream tells paths apart that differ in case, in escapes, in a suffix or in a slash at the end. */
@@ -32,13 +32,13 @@ export interface GateSettings {
   readonly withheldHeaders: readonly string[]
   /** Whether the upstream gets the lines `Authorization` and `DPoP` of the client. */
   readonly passCredentials: boolean
-  /** Where the private keys of statements are: the first signs. Undefined if nothing is signed. */
+  /** Where the private keys of statements are: the first signs, or undefined if nothing is signed. */
   readonly statementKey: readonly StatementKeySource[] | undefined
   /** The `aud` of statements if a proxy asks. */
   readonly statementAudience: string | undefined
   /** The path before `/health`, `/metrics` and `/docs`. Empty, or plain segments, each after a slash. */
   readonly ownPrefix: string
-  /** The port of Envoy's gRPC service. Undefined if there is none. */
+  /** The port of Envoy's gRPC service, or undefined if there is none. */
   readonly grpcPort: number | undefined
 }
 

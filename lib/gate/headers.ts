@@ -114,7 +114,7 @@ interface PassedHeadersOptions {
   readonly passCredentials: () => boolean
   /** More names that never go on: see `createWithheld`. */
   readonly withheldHeaders?: readonly string[]
-  /** Of the upstream. Undefined if it gets that of the client. */
+  /** Of the upstream, or undefined if it gets that of the client. */
   readonly host: string | undefined
 }
 

@@ -86,7 +86,7 @@ export function childrenAt (json: Buffer, at: number): JsonChild[] {
   return children
 }
 
-/** The value of a member of the object that begins at `at`. Undefined if it has none of that name. */
+/** The value of a member of the object that begins at `at`, or undefined if it has none of that name. */
 export function memberAt (json: Buffer, at: number, name: string): JsonChild | undefined {
   return childrenAt(json, at).find(child => child.name === name)
 }

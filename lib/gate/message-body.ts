@@ -13,7 +13,7 @@ import { GateError } from './gate-error.ts'
 export const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Of all bodies that are held at once. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024
-/** Of those, what one address and one caller may have, so that nobody takes the room of all. */
+/** Of those, what one address and one caller may have, so that none takes the room of all. */
 const MAX_ADDRESS_BYTES = MAX_HELD_BYTES / 4
 const MAX_CALLER_BYTES = MAX_HELD_BYTES / 8
 

@@ -51,7 +51,7 @@ function methodsOf ({ methods = ['GET', ...KNOWN_METHODS] }: GateRule): readonly
   return methods
 }
 
-/** What two rules for one path and method both hold for, beyond these. Undefined if messages choose between them. */
+/** What two rules for one path and method both hold for, beyond these, or undefined if messages choose between them. */
 function sharedWith (a: GateRule, b: GateRule): string | undefined {
   return shapeOf(a.path) === shapeOf(b.path) ? sharedTarget(a.mcp, b.mcp) : ''
 }

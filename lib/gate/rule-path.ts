@@ -58,7 +58,7 @@ function withoutEscapes (path: string): string {
 
 const ROUTER_PATH = 'a path in the syntax of the router, such as /orders/:id or /orders/*'
 
-/** What is wrong with the path of a rule, to be put after its name. Undefined if it can be used. */
+/** What is wrong with the path of a rule, to be put after its name, or undefined if it can be used. */
 export function problemOfPath (path: unknown): string | undefined {
   if (path === undefined) return ' has no path'
   const held = ` is ${quoteSetting(path)}`

@@ -34,7 +34,7 @@ export interface GateRule {
   readonly path: string
   /** Undefined means all methods. */
   readonly methods: readonly string[] | undefined
-  /** What the token must meet. Undefined if anyone passes: then no token is looked at. */
+  /** What the token must meet, or undefined if anyone passes: then no token is looked at. */
   readonly requirement: Requirement | undefined
   /** Take the place of the configured ones. */
   readonly audiences: readonly string[] | undefined
@@ -44,7 +44,7 @@ export interface GateRule {
   readonly upgrade: boolean
   /** Whether its refusals are only observed while others are. */
   readonly observe: boolean
-  /** The messages of the Model Context Protocol that it is for. Undefined if the body is not read for it. */
+  /** The messages of the Model Context Protocol that it is for, or undefined if the body is not read for it. */
   readonly mcp: McpTarget | undefined
 }
 
@@ -66,7 +66,8 @@ const REQUIREMENTS = ['scope', 'anyScope', 'claims', 'acr', 'maxAgeSeconds', 'op
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS.filter(method => method !== 'CONNECT'))
 
 /**
- * Reads one entry of `gate.rules`. Undefined if something is wrong with it, which is then reported. It never throws.
+ * Reads one entry of `gate.rules`. Returns undefined if something is wrong with it, which is then reported. It never
+ * throws.
  */
 export function parseRule (entry: unknown, { isRefused, tell: tellMember }: JudgedRule): GateRule | undefined {
   if (!isJsonObject(entry)) return undefined
@@ -178,7 +179,7 @@ function readArguments (
   try {
     const rules = parseArguments(given)
     if (isOpen && rules.some(({ claim }) => claim !== undefined)) {
-      told(' asks for a claim, and with allow: anyone nobody has one')
+      told(' asks for a claim, and with allow: anyone no caller has one')
     }
     return rules
   } catch (error) {
@@ -192,7 +193,7 @@ export function isTargeted (target: McpTarget | undefined): boolean {
   return (target?.methods ?? target?.tools) !== undefined
 }
 
-/** What two rules for one path both name, for people. Undefined if no message could belong to both. */
+/** What two rules for one path both name, for people, or undefined if no message could belong to both. */
 export function sharedTarget (a: McpTarget | undefined, b: McpTarget | undefined): string | undefined {
   if (!isTargeted(a) || !isTargeted(b)) return isTargeted(a) || isTargeted(b) ? undefined : ''
   const method = a!.methods?.find(method => b!.methods?.includes(method))

@@ -9,9 +9,9 @@ import { createPathRouter, isWide, shapeOf } from './rule-path.ts'
 /** A rule that was found for a message, with the method and the tool by which it was found, as it names them. */
 export interface McpMatch {
   readonly rule: GateRule
-  /** Undefined if the rule is for the path alone. */
+  /** Absent if the rule is for the path alone. */
   readonly method: string | undefined
-  /** Undefined if the rule names no tools. */
+  /** Absent if the rule names no tools. */
   readonly tool: string | undefined
 }
 
@@ -26,7 +26,7 @@ export function nameMatches (matches: readonly McpMatch[]): string {
  */
 export interface PathRules {
   readonly rules: readonly [GateRule, ...GateRule[]]
-  /** Undefined if the body has no say. Then there is one rule. */
+  /** Absent if the body has no say. Then there is one rule. */
   readonly matchMessage: MessageMatcher | undefined
   /** Undefined unless something is taken out of the answers to `tools/list`. */
   readonly list: ToolList | undefined

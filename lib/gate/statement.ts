@@ -66,7 +66,7 @@ export function createStatementSigner (
   }
 }
 
-/** Reads a private key in PKCS#8 and PEM form, EC P-256. Undefined if it is anything else. */
+/** Reads a private key in PKCS#8 and PEM form, EC P-256. Returns undefined if it is anything else. */
 export function readStatementKey (pem: string): StatementKey | undefined {
   if (!pem.includes('-----BEGIN PRIVATE KEY-----')) return undefined
   let key: KeyObject

@@ -120,7 +120,7 @@ export function shownToolsOnly (bytes: Buffer, isShown: ToolTest, isMessage = tr
   return Buffer.from(kept + text.slice(at), 'latin1')
 }
 
-/** The names of the tools in a message. Undefined if it holds no list of tools. */
+/** The names of the tools in a message, or undefined if it holds no list of tools. */
 function toolsOf (message: unknown): string[] | undefined {
   const result = isJsonObject(message) ? message['result'] : undefined
   if (!isJsonObject(result) || !Object.hasOwn(result, 'tools')) return undefined

@@ -9,7 +9,7 @@ import { createRules } from './rules.ts'
 
 /**
  * Decides whether a request is for another protocol (RFC 9110 section 7.8): its rule allows it, and it names one that
- * is changed to here. Any other is a plain request, whatever it asks for. Undefined if no rule allows it.
+ * is changed to here. Any other is a plain request, whatever it asks for. It is undefined if no rule allows it.
  * @param isObserving whether upgrades pass without a rule that allows them
  */
 export function createUpgradeTest (

@@ -40,7 +40,7 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
   readonly decisions: Pick<Decisions<Request>, 'admitted'>
   /**
    * Prepares a refusal for its answer, its log line and the listener of decisions. Any other error is a fault, and is
-   * returned as it is. Undefined if the refusal is only observed: then the request passes as nobody's.
+   * returned as it is. It is undefined if the refusal is only observed: then the request passes as anonymous.
    */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error | undefined
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
@@ -63,7 +63,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   AdmissionOptions<Request>
 ) {
   const identities = createPrivateNote<Identity>()
-  /** Those that pass although they are refused. No guard looks at them again: they are nobody's. */
+  /** Those that pass although they are refused. No guard looks at them again: they are anonymous. */
   const spared = createPrivateNote<true>()
   /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
@@ -209,7 +209,7 @@ function promised (run: (done: AdmissionDone) => void): Promise<void> {
 }
 
 /**
- * Lets a request pass although it is refused. It is nobody's from now on.
+ * Lets a request pass although it is refused. It is anonymous from now on.
  * @param nonce for the next proof of its client, if the refusal tells one
  */
 export function spare (request: AdmissibleRequest, observed: Observed, nonce?: string): void {
@@ -218,7 +218,7 @@ export function spare (request: AdmissibleRequest, observed: Observed, nonce?: s
   if (nonce !== undefined) request[kNextNonce] = nonce
 }
 
-/** The token that a request was admitted with. Undefined if none was verified. */
+/** The token that a request was admitted with, or undefined if none was verified. */
 export function verifiedTokenOf ({ auth }: Pick<AdmissibleRequest, 'auth'>): VerifiedToken | undefined {
   return auth ? AdmittedAuth.tokenOf(auth) : undefined
 }
@@ -236,7 +236,7 @@ export function isGuest (error: unknown, message: Message): boolean {
   return error instanceof Refusal && error.reason === 'credentials_missing' && !carriesCredentials(message)
 }
 
-/** The nonce that the next proof of the client should contain. Undefined if the client has the newest one. */
+/** The nonce that the next proof of the client should contain, or undefined if the client has the newest one. */
 export function nextNonceOf (request: AdmissibleRequest): string | undefined {
   return request[kNextNonce]
 }
@@ -259,7 +259,7 @@ export function createPrivateNote<Value> () {
   return class Note extends Owner {
     #value: Value | undefined
 
-    /** Undefined if nothing has been noted for this object. */
+    /** Returns undefined if nothing has been noted for this object. */
     static get (owner: object): Value | undefined {
       return #value in owner ? owner.#value : undefined
     }

@@ -13,7 +13,7 @@ export interface RefusedBecause {
 /** Where a request went, as the app or the gate knows it. */
 export interface DecidedRoute {
   readonly method: string
-  /** The pattern of its route, or of the rule at a gate. Undefined if none was found. */
+  /** The pattern of its route, or of the rule at a gate, or undefined if none was found. */
   readonly route: string | undefined
   /** The method or tool of the Model Context Protocol, as the rule names it. */
   readonly call: string | undefined
@@ -25,7 +25,7 @@ interface DecisionListener<Request> {
   refused (request: Request, because: RefusedBecause): void
 }
 
-/** Where a request went. Undefined if this does not know it. */
+/** Where a request went, or undefined if this does not know it. */
 type RouteNamer<Request> = (request: Request) => DecidedRoute | undefined
 
 export type Decisions<Request> = ReturnType<typeof createDecisions<Request>>

@@ -17,10 +17,10 @@ export interface RefusableRequest extends AdmissibleRequest {
 interface RefuserOptions<Request extends RefusableRequest> extends Pick<Surroundings, 'now'> {
   readonly challenges: Challenges
   readonly decisions: Decisions<Request>
-  /** Counts refusals. Undefined if metrics are off. */
+  /** Counts refusals. Absent if metrics are off. */
   readonly tally: { refused (reason: RefusalReason, issuer: string | undefined, isObserved: boolean): void } | undefined
   readonly nonces: Nonces | undefined
-  /** Undefined if each refusal is enforced. */
+  /** Absent if each refusal is enforced. */
   readonly observing: Observing | undefined
   /** All guards of the route of a request, if they are known. */
   readonly guardOf?: (request: Request) => RouteGuard | undefined
@@ -28,7 +28,7 @@ interface RefuserOptions<Request extends RefusableRequest> extends Pick<Surround
 
 /**
  * Makes the function that gives a refusal its headers and its log line, and counts it. Any other error is a fault, and
- * is returned as it is. Undefined if the refusal is only observed.
+ * is returned as it is. Returns undefined if the refusal is only observed.
  */
 export function createRefuser<Request extends RefusableRequest> (
   { challenges, decisions, tally, nonces, observing, now, guardOf }: RefuserOptions<Request>

@@ -47,7 +47,7 @@ export class TokenEndedError extends Error {
 }
 
 interface TokenSignalsOptions {
-  /** Why a token that is valid by itself is refused. Undefined if nothing can be revoked. */
+  /** Why a token that is valid by itself is refused, or undefined if nothing can be revoked. */
   readonly revocationOf: ((token: VerifiedToken) => Refusal | undefined) | undefined
   readonly clockToleranceSeconds: number
   /** While it is on, nothing that is open ends, but what a rule admitted that is enforced at once. */

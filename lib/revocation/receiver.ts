@@ -21,7 +21,7 @@ export interface EventSender {
   readonly setRules: SetRules
   readonly subjectRules: Parameters<typeof effectsOf>[1]
   readonly keys: SignerKeys
-  /** The whole value of the Authorization header of a push. Undefined if none is needed. */
+  /** The whole value of the Authorization header of a push, or undefined if none is needed. */
   readonly pushAuthorization: string | undefined
   /** Whether a verification of its stream may have this `state`. */
   readonly isStateKnown: (state: unknown) => Promise<boolean>

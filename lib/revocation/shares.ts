@@ -5,7 +5,7 @@ export interface SharesOptions {
   /** Maximum number of keys in a table. */
   readonly max: number
   /**
-   * The token issuers, without a trailing slash. Undefined if the application keeps the list: then those that hold a
+   * The token issuers, without a trailing slash, or undefined if the application keeps the list: then those that hold a
    * key count.
    */
   readonly issuers: readonly string[] | undefined

@@ -53,8 +53,9 @@ const FORMATS: Readonly<Record<string, readonly [member: string, claim?: string]
 })
 
 /**
- * Reads the subject of an event (RFC 9493, SSF 1.0 section 3). Undefined if the event has no effect here: it is about
- * an issuer that this sender may not speak for, or has a critical member that is not understood, or no member at all.
+ * Reads the subject of an event (RFC 9493, SSF 1.0 section 3). Returns undefined if the event has no effect here: it is
+ * about an issuer that this sender may not speak for, or has a critical member that is not understood, or no member at
+ * all.
  * @param ofSession whether the event is about sessions: then an opaque subject is one, unless the settings map it to a
  * claim
  * @throws SetError
@@ -154,7 +155,7 @@ function verifyIdentifierCount (subjects: readonly unknown[]): void {
   }
 }
 
-/** The issuers that an `iss` in a subject means. Undefined if the sender may not speak for this one. */
+/** The issuers that an `iss` in a subject means, or undefined if the sender may not speak for this one. */
 function issuersOf (iss: string, { sender, tokenIssuers }: SubjectRules): readonly string[] | undefined {
   const named = withoutTrailingSlash(iss)
   const spelled = tokenIssuers.filter(issuer => withoutTrailingSlash(issuer) === named)

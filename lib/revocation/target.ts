@@ -66,7 +66,7 @@ interface NamingSender {
 }
 
 /**
- * Gives each issuer the names of the senders that speak about its tokens. Where nobody does, operators name sessions by
+ * Gives each issuer the names of the senders that speak about its tokens. If none does, operators name sessions by
  * `sid`; they name addresses by `email` anywhere. A session of no issuer in particular (`*`) may be in each of them.
  */
 export function claimNamesOf (senders: readonly NamingSender[]): ClaimNamesOf {
@@ -92,7 +92,7 @@ export interface RevocationFacts {
   readonly keys: readonly string[]
   /** `iat`, in Unix seconds. */
   readonly issuedAt: number | undefined
-  /** `auth_time`, in Unix seconds. Infinity if it is no time. Undefined if there is none. */
+  /** `auth_time`, in Unix seconds. Infinity if it is no time. It is undefined if there is none. */
   readonly loginAt: number | undefined
   /** A claim that has more values than are compared: whether it was revoked by one of them cannot be said. */
   readonly overfull?: string | undefined

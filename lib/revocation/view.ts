@@ -242,7 +242,7 @@ export function createView (
     version: (): number => version,
     /**
      * Keeps room for new keys of these entries until what is returned is called: many may be on their way to the store
-     * at once. Undefined if they do not fit.
+     * at once. Returns undefined if they do not fit.
      * @param entries of one event: their effect is the same
      */
     reserve (entries: readonly RevocationEntry[]): (() => void) | undefined {
@@ -260,7 +260,7 @@ export function createView (
       release()
       return undefined
     },
-    /** What refuses a token. Undefined if nothing does. Times of tokens are compared in whole seconds. */
+    /** What refuses a token, or undefined if nothing does. Times of tokens are compared in whole seconds. */
     revocationOf (facts: RevocationFacts): Revocation | undefined {
       if (byKey.size === 0) return undefined
       const latest = now() + clockToleranceSeconds

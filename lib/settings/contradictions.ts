@@ -44,7 +44,7 @@ function tellPairs ({ values, tellHeld }: Judgement): void {
   }
 }
 
-/** Anybody can send a header. */
+/** Any client can send a header: only that of a trusted proxy counts. */
 function tellUntrusted ({ values: { server }, arePeersAsked, isRefused, tellHeld }: Judgement): void {
   if (arePeersAsked || isRefused('server.clientCertificate')) return
   const { clientCertificate: source, trustProxy: peers } = server
@@ -64,14 +64,14 @@ function tellScopeCircle ({ values: { idp: { scopeImplies = {} } }, isRefused, t
   if (circle) tell('idp.scopeImplies', ` has a circle: ${circle.join(' implies ')}`)
 }
 
-/** Words that stand alone or not at all. */
-const LONELY: ReadonlyArray<readonly [SettingName, readonly string[]]> = [
+/** Values that cannot be combined with others in a list. */
+const EXCLUSIVE: ReadonlyArray<readonly [SettingName, readonly string[]]> = [
   ['server.trustProxy', ['true', 'false']],
   ['server.corsOrigins', ['*']]
 ]
 
 function tellMixedWords ({ values, tellHeld }: Judgement): void {
-  for (const [name, words] of LONELY) {
+  for (const [name, words] of EXCLUSIVE) {
     const list = valueAt(values, name)
     if (Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))) {
       tellHeld(name, `; ${words.join(' and ')} cannot be combined with other values`)

@@ -77,7 +77,7 @@ function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audie
 }
 
 /**
- * An issuer that is a mere name although something would have to be fetched under it: keys, or the introspection
+ * An issuer whose name is not a URL although something would have to be fetched under it: keys, or the introspection
  * endpoint. An `http:` issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
  */
 function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written): void {
@@ -130,7 +130,9 @@ function coversOpaque (covers: unknown): boolean {
   return covers === 'opaque' || covers === 'all'
 }
 
-/** The issuer in the form in which two are compared: as a URL and without its last slash. Undefined if it is none. */
+/**
+ * The issuer in the form in which two are compared: as a URL and without its last slash, or undefined if it is none.
+ */
 function comparable (issuer: unknown, domain: unknown): string | undefined {
   if (issuer === undefined && domain === undefined) return undefined
   const text = String(issuer ?? `https://${String(domain)}/`)

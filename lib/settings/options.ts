@@ -109,7 +109,7 @@ export function withTrustOf (
   }
 }
 
-/** The option of the app. Undefined if Fastify keeps it elsewhere: then no peer is trusted. */
+/** The option of the app, or undefined if Fastify keeps it elsewhere: then no peer is trusted. */
 function trustOf (app: object): TrustOption {
   const options = hiddenMember(app, 'fastify.options')?.value as { readonly trustProxy?: TrustOption } | undefined
   return options?.trustProxy

@@ -18,13 +18,13 @@ export type LogoutSettings = Omit<ValueOf<typeof LOGOUT>, 'algs'> & {
 export interface RevocationSettings extends Pick<RevocationSection, 'retentionSeconds' | 'staleSeconds' | 'outage'> {
   readonly transmitters: readonly TransmitterSettings[]
   readonly logout: readonly LogoutSettings[]
-  /** Undefined if there are none. */
+  /** Absent if there are none. */
   readonly operators: ValueOf<typeof OPERATORS> | undefined
   /** `memory`, or a Redis. */
   readonly store: RedisPlace
 }
 
-/** Completes a section that its schema lets pass. Undefined if there is none. */
+/** Completes a section that its schema lets pass. Returns undefined if there is none. */
 export function resolveRevocation (
   { idp: { algs: ofAll }, dpop: { replay }, revocation }: SettingValues,
   issuers: ReadonlyArray<Pick<LogoutSettings, 'issuer' | 'algs'>>
@@ -43,7 +43,9 @@ export function resolveRevocation (
   }
 }
 
-/** The settings of the issuer of a client. It may be left out if there is one. Undefined if it is not in the list. */
+/**
+ * The settings of the issuer of a client. It may be left out if there is one. It is undefined if it is not in the list.
+ */
 export function issuerOf<Issuer extends Pick<LogoutSettings, 'issuer'>> (
   { issuer }: { readonly issuer?: string | undefined },
   issuers: readonly Issuer[]

@@ -24,9 +24,9 @@ export interface Settings extends Pick<SettingValues, 'api' | 'dpop' | 'proxies'
   }
   /** The gate, if the service is one. */
   readonly gate: GateSettings | undefined
-  /** Undefined if nothing can be revoked. */
+  /** Absent if nothing can be revoked. */
   readonly revocation: RevocationSettings | undefined
-  /** Undefined if no decision is recorded. */
+  /** Absent if no decision is recorded. */
   readonly audit: SettingValues['audit']
   /** True if DPOP_NONCE_SECRET is set beside the replay store in memory. Then it is left out of the settings. */
   readonly isNonceSecretUnused: boolean
@@ -46,7 +46,7 @@ export interface IssuerSettings extends Pick<
   /** A token is for this API if it is for one of them. The first is the name of this API. */
   readonly audiences: readonly string[]
   readonly dpopMode: DpopMode
-  /** Undefined if no token is introspected. */
+  /** Absent if no token is introspected. */
   readonly introspection: IntrospectionSettings | undefined
 }
 

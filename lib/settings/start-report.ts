@@ -15,7 +15,7 @@ export function reportStart ({ idp, dpop, server }: Settings, areIssuersAsked = 
   return {
     // Empty if the domain has a scheme: then every token is refused.
     issuers: areIssuersAsked ? 'function' : issuers.map(({ issuer }) => issuer),
-    // A list if there are several. Undefined if only the function names it.
+    // A list if there are several, or undefined if only the function names it.
     audience: audiences.length > 1 ? audiences : audiences[0],
     dpopMode,
     tokenAlgs: [...new Set(issuers.length === 0 ? idp.algs : issuers.flatMap(({ algs }) => algs))],
@@ -36,7 +36,7 @@ function replayOf (place: RedisPlace): { readonly kind: string, readonly hosts?:
 /** With its address: the npm package has no docs. */
 const INSTANCES_PAGE = 'https://github.com/holdfast/holdfast/blob/main/docs/guide/instances.md'
 
-/** Where a proof is accepted at most once, in one sentence. Undefined if there are no proofs. */
+/** Where a proof is accepted at most once, in one sentence, or undefined if there are no proofs. */
 export function replayPromise ({ idp, dpop: { replay, nonce } }: Settings): string | undefined {
   if (idp.dpopMode === 'DISABLED') return undefined
   if (replay === 'off') return 'A proof may be used again: DPOP_REPLAY is off'

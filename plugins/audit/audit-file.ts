@@ -112,7 +112,7 @@ function openFile (path: string) {
   })
   let start = endsInLine(path) ? '' : '\n'
   return {
-    /** Why the line was not written. Undefined if it was. */
+    /** Why the line was not written, or undefined if it was. */
     write (line: string): Error | undefined {
       boom.write(start + line)
       start = ''

@@ -26,7 +26,7 @@ export interface SharedGuard {
   readonly settings: Settings
   /** The parts behind it, for health, metrics and the endpoints of revocation. */
   readonly parts: GuardParts
-  /** Counts what it does. Undefined if metrics are off. */
+  /** Counts what it does. Absent if metrics are off. */
   readonly tally: GuardParts['tally']
   /** Where each decision is known. */
   readonly decisions: Decisions<FastifyRequest>

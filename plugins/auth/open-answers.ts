@@ -38,7 +38,7 @@ export type OpenAnswers<Admitted extends object> = ReturnType<typeof createOpenA
 
 /**
  * Ends what an admitted request has opened when its token ends: answers that still stream, and WebSockets. Most answers
- * are whole before anybody looks, so a request costs one link of a list, which goes with its answer: what lived on
+ * are whole before they are looked at, so a request costs one link of a list, which goes with its answer: what lived on
  * would burden each small collection.
  * @param openAnswerOf called for a request whose answer is still open after a while
  */

@@ -21,7 +21,7 @@ export function isUserOfPassport (app: Decorated): boolean {
   return app.hasRequestDecorator('passport')
 }
 
-/** How a member of the requests of a scope is declared. Undefined if Fastify keeps their class elsewhere. */
+/** How a member of the requests of a scope is declared, or undefined if Fastify keeps their class elsewhere. */
 function descriptorOf (app: object, name: string): PropertyDescriptor | undefined {
   const requests = hiddenMember(app, 'fastify.Request')?.value as { readonly prototype: object } | undefined
   let holder = requests?.prototype as object | null | undefined

@@ -51,7 +51,7 @@ export function endWithTokens (
   })
   decisions.listeners.push({
     admitted () {},
-    // It is nobody's from now on, and nothing ends it.
+    // It is anonymous from now on, and nothing ends it.
     refused (request, { isObserved }) {
       if (isObserved && request[kLink]) openAnswers.leave(request[kLink])
     }

@@ -23,7 +23,7 @@ export function createMessageMemory (limits: MessageMemoryLimits) {
   let taken = 0
 
   return {
-    /** Memory for a message of so many bytes, at least. Undefined if there is no room. */
+    /** Memory for a message of so many bytes, at least, or undefined if there is no room. */
     take (holder: MessageHolder, length: number): Buffer | undefined {
       const bytes = length > SMALL_BYTES ? limits.messageBytes : length
       if (

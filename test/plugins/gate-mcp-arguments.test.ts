@@ -174,6 +174,6 @@ t.test('What arguments a rule asks for is checked at the start.', async t => {
     'gate.rules[0].mcp.arguments is for the calls of tools, and mcp.tools names none'
   ])
   t.strictSame(await problemsOf({ tools: ['x'], arguments: { a: { claim: 'sub' } } }, { allow: 'anyone' }), [
-    'gate.rules[0].mcp.arguments asks for a claim, and with allow: anyone nobody has one'
+    'gate.rules[0].mcp.arguments asks for a claim, and with allow: anyone no caller has one'
   ])
 })

@@ -60,7 +60,7 @@ function dropContinues (socket: Socket): UpstreamConnection {
   }
 }
 
-/** What follows the interim answers 100. Undefined if more must come to know. */
+/** What follows the interim answers 100, or undefined if more must come to know. */
 function withoutContinue (bytes: Buffer): Buffer | undefined {
   if (bytes.length < HEAD.length) return HEAD.startsWith(bytes.toString('latin1')) ? undefined : bytes
   if (!bytes.subarray(0, HEAD.length).equals(Buffer.from(HEAD))) return bytes

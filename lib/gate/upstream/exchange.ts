@@ -118,8 +118,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // undici gives an empty one when it goes on after a pause. Nobody would be told of it, and so nobody would ask for
-    // more.
+    // undici gives an empty chunk when it goes on after a pause. It would not reach the reader, who asks for the next.
     if (chunk.length === 0) return
     this.#noteLife()
     if (this.#body) this.#body.accept(chunk)

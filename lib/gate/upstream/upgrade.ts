@@ -37,8 +37,8 @@ const MAX_EARLY_BYTES = 64 * 1024
 export const KEEP_ALIVE_MS = 60_000
 
 /**
- * The protocols of an `Upgrade` header that the upstream may be asked for. Undefined if there are none, or if it is no
- * list of protocols: another reader could find `h2c` in it.
+ * The protocols of an `Upgrade` header that the upstream may be asked for, or undefined if there are none, or if it is
+ * no list of protocols: another reader could find `h2c` in it.
  */
 export function protocolsOf (upgrade: string | undefined): string | undefined {
   const asked = (upgrade ?? '').split(',').map(protocol => protocol.trim()).filter(protocol => protocol !== '')

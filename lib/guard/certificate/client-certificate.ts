@@ -29,7 +29,7 @@ interface CertificateReaderOptions {
   readonly isTrustedPeer: (remoteAddress: string | undefined) => boolean
 }
 
-/** The headers of each form, and how a value gives a thumbprint. Undefined if it cannot be read. */
+/** The headers of each form, and how a value gives a thumbprint, or undefined if it cannot be read. */
 const HEADERS: Readonly<
   Record<
     CertificateSource,

@@ -56,7 +56,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
       const known = cache.get(tokenJkt)
       return known?.encoded === encoded ? known : parseProofHeader(encoded, algs)
     },
-    /** Undefined if no key can be made of the JWK, for example because its point is not on the curve. */
+    /** Returns undefined if no key can be made of the JWK, for example because its point is not on the curve. */
     keyOf (header: ProofHeader): KeyObject | undefined {
       const key = isKept(header) ? header.key : cache.get(header.jkt)?.key
       if (key) hits++

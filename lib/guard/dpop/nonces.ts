@@ -64,7 +64,8 @@ export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'pro
 }
 
 /**
- * The 4 characters that name the process of a nonce. Undefined if instances share the nonce, or if it is none of ours.
+ * The 4 characters that name the process of a nonce, or undefined if instances share the nonce, or if it is none of
+ * ours.
  */
 export function processOfNonce (nonce: string): string | undefined {
   return OF_ONE_PROCESS.exec(nonce)?.[1]

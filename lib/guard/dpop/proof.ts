@@ -27,7 +27,7 @@ export interface ProofPolicy {
   readonly iatLeewaySeconds: number
   readonly keys: ClientKeys
   readonly replay: ReplayStore
-  /** Undefined if nonces are off. */
+  /** Absent if nonces are off. */
   readonly nonces: Nonces | undefined
   /** Whether the age by `iat` counts beside a nonce, too. Ignored unless given. */
   readonly nonceIat?: 'ignored' | 'checked'

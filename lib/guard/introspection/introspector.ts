@@ -7,7 +7,7 @@ import type { ClientAuthentication } from '../provider/client-authentication.ts'
 
 /** What the provider says about a token (RFC 7662 section 2.2). */
 interface IntrospectionAnswer {
-  /** The claims of the token. Undefined if it is not active. */
+  /** The claims of the token, or undefined if it is not active. */
   readonly claims: JsonObject | undefined
   /** When the answer itself expires, in Unix seconds: the `exp` of a signed one, else infinity. */
   readonly expiresAt: number
@@ -26,8 +26,8 @@ export interface IntrospectorOptions {
   readonly endpoint: () => Promise<string>
   readonly authenticate: ClientAuthentication
   /**
-   * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Undefined if answers
-   * are plain JSON. Rejects with ProviderFailure.
+   * Reads an answer that is a JWT (RFC 9701 section 5): the members are its `token_introspection`. Returns undefined if
+   * answers are plain JSON. Rejects with ProviderFailure.
    */
   readonly readSigned: ((jwt: string) => Promise<ReadAnswer>) | undefined
 }
@@ -53,7 +53,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
    */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
 
-  /** Resolves when the call may begin. Undefined if there is no place for it. */
+  /** Resolves when the call may begin. Returns undefined if there is no place for it. */
   function takePlace (isStranger: boolean): Promise<void> | undefined {
     if (running.size < MAX_IN_FLIGHT) return Promise.resolve()
     if (isStranger || waiting.length >= MAX_WAITING) return undefined

@@ -118,7 +118,7 @@ export function thumbprint (jwk: PublicJwk): string {
   return hash('sha256', JSON.stringify(jwk), 'base64url')
 }
 
-/** Undefined if a point is not on its curve, or if this Node has no such keys. */
+/** Returns undefined if a point is not on its curve, or if this Node has no such keys. */
 export function importPublicJwk (jwk: PublicJwk): KeyObject | undefined {
   try {
     return createPublicKey({ key: { ...jwk } as JsonWebKeyInput['key'], format: 'jwk' })

@@ -86,7 +86,7 @@ export function verifySignature (
 
 /**
  * Finds the key that has signed a compact JWS, on the thread of the caller (RFC 7515 section 5.2). It is decoded once,
- * however many keys are possible. Undefined if none of them has.
+ * however many keys are possible. Returns undefined if none of them has.
  */
 export function findSignerByCrypto<Key extends { readonly key: KeyObject }> (
   jws: string,
@@ -130,8 +130,8 @@ const SEQUENCE = 0x30
 const LONG_FORM = 0x81
 
 /**
- * Converts `r || s` (RFC 7518 section 3.4) to `SEQUENCE { r INTEGER, s INTEGER }`. Undefined if the length does not fit
- * the curve.
+ * Converts `r || s` (RFC 7518 section 3.4) to `SEQUENCE { r INTEGER, s INTEGER }`. Returns undefined if the length does
+ * not fit the curve.
  */
 export function encodeDer (signature: Buffer, signatureBytes: number): Buffer | undefined {
   if (signature.length !== signatureBytes) return undefined

@@ -127,7 +127,7 @@ export function algDetail ({ alg }: JsonObject, algs: readonly JwsAlg[]) {
   return { expected: algs.join(' '), found: typeof alg === 'string' && ALG_NAME.test(alg) ? alg : 'no known name' }
 }
 
-/** The first check that a header fails. Undefined if it passes all. @param algs the accepted algorithms */
+/** The first check that a header fails, or undefined if it passes all. @param algs the accepted algorithms */
 export function headerFault (header: JsonObject, algs: readonly JwsAlg[], isType: TypeRule): HeaderCheck | undefined {
   for (const name of Object.keys(HEADER_CHECKS) as HeaderCheck[]) {
     if (!HEADER_CHECKS[name](header, algs, isType)) return name

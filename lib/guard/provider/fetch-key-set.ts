@@ -13,7 +13,10 @@ export type PemReader = (key: KeyObject, alg: JwsAlg) => string | Promise<string
 /** Reads keys by node:crypto. */
 export const readPemByCrypto: PemReader = key => key.export({ format: 'pem', type: 'spki' }) as string
 
-/** Finds the address of a key set. Undefined if the provider has none, and needs none. Rejects with ProviderFailure. */
+/**
+ * Finds the address of a key set. Returns undefined if the provider has none, and needs none. Rejects with
+ * ProviderFailure.
+ */
 type KeySetFinder = (session: ProviderSession) => Promise<string | undefined>
 
 interface KeySetFinderOptions {

@@ -24,7 +24,7 @@ interface FetchLoopOptions<Fetched> extends Pick<Surroundings, 'steadyMs' | 'aft
    * Rejects with ProviderFailure. Any other error counts as `unexpected`. The signal aborts when the loop is closed.
    */
   readonly attempt: (signal: AbortSignal) => Promise<Fetched>
-  /** `previous`: why the attempt before failed. Undefined if it did not fail. */
+  /** `previous`: why the attempt before failed, or undefined if it did not fail. */
   readonly onSuccess: (fetched: Fetched, previous: ProviderFailureWord | undefined) => void
   readonly onFailure: (
     failure: ProviderFailure,
@@ -53,7 +53,7 @@ export function createFetchLoop<Fetched> (
     },
     /** The attempt that is running. It never rejects. */
     running: undefined as Promise<void> | undefined,
-    /** Why the last attempt failed. Undefined if it did not fail. */
+    /** Why the last attempt failed, or undefined if it did not fail. */
     lastFailure: undefined as ProviderFailureWord | undefined,
     /** The numbers of attempts begun and failed since the start. */
     fetches: 0,

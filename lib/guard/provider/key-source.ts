@@ -177,7 +177,7 @@ export function createKeySource (
       /** The numbers of fetches begun and fetches failed since the start. */
       fetches,
       failures,
-      /** Why the last fetch failed. Undefined if it did not fail. */
+      /** Why the last fetch failed, or undefined if it did not fail. */
       lastFailure
     }
   }

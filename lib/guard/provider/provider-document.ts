@@ -75,9 +75,9 @@ export function createDiscovery (issuer: string, onSpelling: (spelled: string) =
 
   return {
     /**
-     * Fetches the document of the issuer and reads what is wanted from it. Undefined if there is none. A document that
-     * names another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0 section 4.3, RFC
-     * 8414 section 3.3).
+     * Fetches the document of the issuer and reads what is wanted from it. Returns undefined if there is none. A
+     * document that names another issuer, except for a trailing slash, is not used (OpenID Connect Discovery 1.0
+     * section 4.3, RFC 8414 section 3.3).
      * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
      */
     async read<T> (session: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {

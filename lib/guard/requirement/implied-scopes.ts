@@ -31,8 +31,8 @@ function reachable (scope: string, direct: ReadonlyMap<string, readonly string[]
 }
 
 /**
- * The first circle, as the scopes on it with the first one repeated at the end. Undefined if there is none. Each link
- * is followed once.
+ * The first circle, as the scopes on it with the first one repeated at the end, or undefined if there is none. Each
+ * link is followed once.
  */
 export function findScopeCircle (implications: ScopeImplications): readonly string[] | undefined {
   // What is left to follow. The empty text is no scope, and stands before all of them.

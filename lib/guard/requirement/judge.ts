@@ -90,8 +90,8 @@ function verifyClaim ({ claims }: Grant, { name, allowed, isAllowed }: ClaimRule
 /**
  * The claim of that name. If there is none, a name with dots is a path into objects: `realm_access.roles`. Members may
  * have dots in their names (`kubernetes.io.namespace`): at each object the longest own member is taken with which the
- * rest begins, whole or up to a dot, with no way back to a shorter one. The path leads through no list. Undefined if
- * there is no such claim or member: JSON has no such value.
+ * rest begins, whole or up to a dot, with no way back to a shorter one. The path leads through no list. It is undefined
+ * if there is no such claim or member: JSON has no such value.
  */
 export function findClaim (claims: Readonly<Record<string, unknown>>, name: string): unknown {
   let part: unknown = claims

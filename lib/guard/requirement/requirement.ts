@@ -208,7 +208,7 @@ function parseOptional (given: unknown): true | undefined {
   return given || undefined
 }
 
-/** An instance of a class may inherit members, and others may be hidden: nobody would read them. */
+/** An instance of a class may inherit members, and others may be hidden and would not be read. */
 function isPlainObject (value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)

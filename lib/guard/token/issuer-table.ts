@@ -14,7 +14,7 @@ export interface TokenIssuer {
   readonly rules: TokenRules
   readonly scopeClaims: readonly ScopeClaim[]
   readonly dpopMode: DpopMode
-  /** Undefined if no token of the issuer is introspected. */
+  /** Absent if no token of the issuer is introspected. */
   readonly introspection: TokenIntrospection | undefined
 }
 
@@ -34,7 +34,7 @@ export interface IssuerTable {
   readonly ofOpaque: TokenIssuer | undefined
   /** False if there may be issuers that are not loaded yet. */
   readonly isComplete: boolean
-  /** Records that a token with this `iss` has passed all its checks. Undefined if the table never changes. */
+  /** Records that a token with this `iss` has passed all its checks. Absent if the table never changes. */
   recordUse?: (iss: string) => void
   /** The loaded issuers, for health and metrics. Their number is bounded. */
   all (): readonly TokenIssuer[]

@@ -48,7 +48,7 @@ export interface TokenRules {
    * is refused. Beside a binding, members of `cnf` without a meaning here are ignored.
    */
   readonly bindings: readonly TokenBinding[]
-  /** The bindings of which a token must have one. Undefined if it may have none. */
+  /** The bindings of which a token must have one, or undefined if it may have none. */
   readonly neededBindings?: readonly TokenBinding[] | undefined
 }
 

@@ -12,13 +12,13 @@ import {
 } from './verified-tokens.ts'
 
 export interface JwtVerifierOptions {
-  /** Undefined if no provider is usable. Then every token is refused, and no call is made. */
+  /** Absent if no provider is usable. Then every token is refused, and no call is made. */
   readonly issuers: IssuerTable | undefined
   /** Replaces the audiences of every issuer. */
   readonly audiences?: readonly string[] | undefined
   readonly findSigner: SignerFinder
   readonly verified: VerifiedTokens
-  /** Why a token that is valid by itself is refused all the same. Undefined if nothing can be revoked. */
+  /** Why a token that is valid by itself is refused all the same, or undefined if nothing can be revoked. */
   readonly revocationOf?: ((token: VerifiedToken) => Refusal | undefined) | undefined
   readonly clockToleranceSeconds: number
 }

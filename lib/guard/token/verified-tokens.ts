@@ -69,7 +69,7 @@ export function refusalOfToken (error: Error, token: VerifiedToken): Error {
   return refusal
 }
 
-/** The verified token of the request that was refused so. Undefined if none was verified. */
+/** The verified token of the request that was refused so, or undefined if none was verified. */
 export function refusedTokenOf (error: Error): VerifiedToken | undefined {
   return refusedTokens.get(error)
 }

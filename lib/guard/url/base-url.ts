@@ -86,7 +86,9 @@ function parsePrefix (text: string): string | undefined {
   return PLAIN_SEGMENTS.test(path) ? normalizeEscapes(path) : undefined
 }
 
-/** Reads the entries of X-Forwarded-Prefix and joins them in order. Undefined if one of them is not a prefix. */
+/**
+ * Reads the entries of X-Forwarded-Prefix and joins them in order. Returns undefined if one of them is not a prefix.
+ */
 function parsePrefixList (text: string): string | undefined {
   if (text.length > MAX_PREFIX_CHARS) return undefined
   if (!text.includes(',')) return parsePrefix(text)

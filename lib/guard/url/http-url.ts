@@ -102,7 +102,7 @@ const UNRESERVED = /[A-Za-z0-9._~-]/
 /**
  * Normalises case and percent-encoding (RFC 3986 sections 6.2.2.1 and 6.2.2.2): `%xx` gets upper-case hex, unreserved
  * characters are decoded, because only these mean the same whether they are escaped or plain (section 2.3), and all
- * else stays. Undefined if a `%` is not followed by two hex digits.
+ * else stays. Returns undefined if a `%` is not followed by two hex digits.
  */
 export function normalizeEscapes (path: string): string | undefined {
   if (/%(?![0-9A-Fa-f]{2})/.test(path)) return undefined
@@ -120,7 +120,7 @@ export function escapeNonAscii (path: string): string | undefined {
   return path.isWellFormed() ? path.replace(/[\u0080-\uffff]+/g, encodeURIComponent) : undefined
 }
 
-/** Decodes every escape. Undefined if one is broken, or if the bytes are not UTF-8. */
+/** Decodes every escape. Returns undefined if one is broken, or if the bytes are not UTF-8. */
 export function decodeEscapes (text: string): string | undefined {
   try {
     return decodeURIComponent(text)

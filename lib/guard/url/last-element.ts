@@ -3,8 +3,8 @@
  * separate the elements, semicolons their pairs. The nearest proxy wrote the last element. Returns its values, unquoted
  * and not yet validated, by their names in lower case.
  *
- * Undefined if any part of the text is malformed: an element before the last may be the client's own, made to hide
- * where the last one begins. Undefined also if the last element is empty, or has a name twice that may be there once.
+ * Returns undefined if any part of the text is malformed: an element before the last may be the client's own, made to
+ * hide where the last one begins. So it does if the last element is empty, or repeats a name that may appear once.
  * @param pair matches one pair and the separator behind it, or the end, with the groups name, quoted value, bare value
  * and separator; global and sticky, so that a gap ends the search
  */

@@ -14,7 +14,7 @@ interface DecidedRequest extends DecidedRoute {
   readonly peer: string | undefined
   /** The scheme that it used, if it is one of ours. */
   readonly scheme: AuthScheme | undefined
-  /** Undefined if none was verified. */
+  /** Absent if none was verified. */
   readonly token: VerifiedToken | undefined
 }
 

@@ -12,14 +12,14 @@ import type { GuardTally, RequestTally, Sample } from './tallies.ts'
 
 /** The state of the parts behind the guard. */
 interface GuardState {
-  /** Undefined if the configured domain is unusable. */
+  /** Absent if the configured domain is unusable. */
   readonly issuers: Pick<IssuerTable, 'isComplete'> & { all (): readonly IssuerState[] } | undefined
   readonly replay: Pick<ReplayStore, 'state'>
   readonly verified: Pick<VerifiedTokens, 'state'>
   readonly clientKeys: Pick<ClientKeys, 'state'>
-  /** Undefined if each refusal is enforced from the start. */
+  /** Absent if each refusal is enforced from the start. */
   readonly observing?: Pick<Observing, 'secondsLeft'> | undefined
-  /** Undefined if nothing can be revoked. */
+  /** Absent if nothing can be revoked. */
   readonly revocation: {
     readonly counts: ReadonlyMap<string, number>,
     readonly revocations: Pick<Revocations, 'state'>,
@@ -43,7 +43,7 @@ export interface MetricSources {
     readonly dropped: number,
     readonly unreadable: Readonly<Record<number, number>>
   }
-  /** The record of decisions. Undefined if there is none. */
+  /** The record of decisions, or undefined if there is none. */
   readonly audit: { state (): AuditState } | undefined
   /** The number of open answers that were ended because their token was. */
   readonly answersEnded: number
@@ -53,7 +53,7 @@ export interface MetricSources {
   readonly now: number
 }
 
-/** What a metric has at a scrape: one number, or samples with labels. Undefined if it is absent. */
+/** What a metric has at a scrape: one number, or samples with labels, or undefined if it is absent. */
 type Values = number | boolean | undefined | readonly Sample[]
 type Read = (sources: MetricSources, name: string) => Values
 

@@ -90,7 +90,7 @@ export function createGuardTally () {
      */
     records: createHistogram(RECORD_BOUNDS),
     /**
-     * @param issuer of the token, as the settings name it. Undefined if it was not known.
+     * @param issuer of the token, as the settings name it, or undefined if it was not known.
      * @param isObserved whether the request passes all the same
      */
     refused (reason: CountedReason, issuer?: string, isObserved = false): void {
@@ -103,7 +103,7 @@ export function createGuardTally () {
     /**
      * Counts the messages of one request for a path that reads them.
      * @param path of the rule
-     * @param matches the method and the tool that each of them was found by, as the rule names them. Undefined if no
+     * @param matches the method and the tool that each of them was found by, as the rule names them, or undefined if no
      * message could be judged.
      */
     judged (

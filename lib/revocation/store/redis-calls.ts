@@ -147,7 +147,7 @@ export function createRedisCalls (
         return { epoch, isLost, isBehind, isWaited: isWaited === 1, isWhole: hasMore === 0 }
       }),
     /**
-     * Merges records, and applies what stands then. Returns the number of rows that the store keeps. Undefined if
+     * Merges records, and applies what stands then. Returns the number of rows that the store keeps, or undefined if
      * this instance does not know yet what the store has lost.
      */
     merge: (call: RedisCall, given: readonly Given[]): Promise<number | undefined> =>

@@ -57,7 +57,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   let cursor: string | undefined = '0'
   let isTakenOver = false
   let isRestoring = false
-  /** The epoch that was seen last, and the last one that had stayed for long enough: then nobody is restoring. */
+  /** The epoch that was seen last, and the last one that had stayed for long enough: then no instance is restoring. */
   let epoch = ''
   let settledEpoch: string | undefined
   let cleanAt = { cursor: '0', ms: 0 }

@@ -37,7 +37,7 @@ interface Job {
 /** What instances write to the store in Redis, by a connection of its own: the one of the reader waits for news. */
 export function createRedisWriter ({ call, calls, view, surroundings, isCurrent, instance }: WriterOptions) {
   const { now, after } = surroundings
-  /** What senders wait for. Each has its turn, so that one that sends much delays nobody else. */
+  /** What senders wait for. Each has its turn, so that one that sends much does not delay the others. */
   const bySender = new Map<string, Job[]>()
   let isBusy = false
   const tasks = new Set<string>()

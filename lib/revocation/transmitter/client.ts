@@ -14,7 +14,7 @@ import { isBeyondEvents } from '../security-event-token.ts'
 import { originsOf, type TransmitterAddress, type TransmitterConfiguration } from './configuration.ts'
 
 export interface TransmitterClientOptions extends TransmitterAddress {
-  /** Undefined if calls carry no token. */
+  /** Absent if calls carry no token. */
   readonly authenticate: ClientAuthentication | undefined
   readonly tokenEndpoint?: string | undefined
   /** For calls that do more than fetch keys. */
@@ -159,7 +159,7 @@ export function createTransmitterClient (
       const streams = isList ? parse(Buffer.from(`{"streams":${text}}`)).streams as unknown[] : [parse(body)]
       return { streams: streams.filter(isJsonObject), isList, isRead: true }
     },
-    /** `enabled`, `paused` or `disabled`. Undefined if there is no endpoint for it, or another word. */
+    /** `enabled`, `paused` or `disabled`, or undefined if there is no endpoint for it, or another word. */
     async readStatus (streamId: string): Promise<string | undefined> {
       const endpoint = configuration()!.statusEndpoint
       if (endpoint === undefined) return undefined

@@ -56,7 +56,7 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
       verificationEndpoint: endpoint('verification_endpoint'),
       /** `NONE`: nothing is sent until subjects are added. */
       defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined,
-      /** Undefined if it does not say. */
+      /** Absent if it does not say. */
       deliveryMethods: Array.isArray(methods) ? textsIn(methods) : undefined,
       criticalMembers: Array.isArray(critical) ? textsIn(critical) : []
     })

@@ -46,7 +46,7 @@ export type Ensured =
 const WISHES = { events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast' } as const
 const CONFLICT = 409
 const MAX_ROUNDS = 10
-/** A transmitter that lists streams without end keeps nobody busy. */
+/** Bounds the work for a transmitter that lists streams without end. */
 const MAX_ENDED = 50
 
 /**

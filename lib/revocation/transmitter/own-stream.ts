@@ -17,7 +17,7 @@ export const DELIVERY_METHODS = Object.freeze(
 /** What the settings want of a stream. */
 export interface WantedStream {
   readonly delivery: 'push' | 'poll'
-  /** Where events are pushed. Undefined if the address of the service is not known. */
+  /** Where events are pushed, or undefined if the address of the service is not known. */
   readonly pushUrl: string | undefined
   readonly audience?: string | undefined
   /** Which of several streams it is. */
@@ -39,8 +39,8 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
 /** The streams of a client, and which of them is the one of this service. */
 interface OwnStream extends StreamList {
   /**
-   * The one that the settings name, else the one that is delivered here, else the only one. Undefined if there is none:
-   * the others may be those of other services.
+   * The one that the settings name, else the one that is delivered here, else the only one, or undefined if there is
+   * none: the others may be those of other services.
    */
   readonly own: JsonObject | undefined
 }
