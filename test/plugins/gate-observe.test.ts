@@ -288,8 +288,9 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
     })
     socket.destroy()
   }
-  const { status } = await running.send('/closed', ['Connection: Upgrade', 'Upgrade: websocket'])
-  t.equal(status, 401)
+  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket']
+  t.equal((await running.send('/closed', upgrade)).status, 401)
+  t.equal((await running.send('/closed', [...upgrade, good!])).status, 200, 'without one of its own it is a plain request')
 })
 
 t.test('A stream of nobody outlives its token and the last day, that of a caller ends then, that of an enforced rule at once', async t => {

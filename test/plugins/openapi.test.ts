@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { join } from 'node:path'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
@@ -623,8 +624,12 @@ t.test('The headers of pages stay with the pages', async t => {
 })
 
 t.test('A gate lists its rules, with what each asks for, on the page and for programs', async t => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const statementKey = join(t.testdir({ 'key.pem': key }), 'key.pem')
   const { document, app } = await start(t, {
     GATE: {
+      statementKey,
       upstream: 'http://127.0.0.1:9',
       rules: [
         { path: '/open/*', methods: ['GET'], allow: 'anyone' },

@@ -111,8 +111,8 @@ export function refusePath (cause: string, more: RefusalDetail = {}): never {
 // Both are read under the scheme of the target, so either may leave out a default port.
 function isHostOf (message: Message, scheme: HttpScheme, authorityText: string): boolean {
   const target = parseWireAuthority(authorityText)
-  const host = parseWireAuthority(message.host ?? '')
-  if (target === undefined || host === undefined) return false
+  const host = message.host && parseWireAuthority(message.host)
+  if (!target || !host) return false
   return httpUrlOf(scheme, target).host === httpUrlOf(scheme, host).host
 }
 

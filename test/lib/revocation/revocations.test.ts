@@ -147,6 +147,10 @@ t.test('The lifetime of a token counts from iat, and from now if that is in the 
     [{ iat: NOW, exp: undefined }, 'token_too_long']
   ]
   for (const [claims, reason] of rows) t.equal(revocations.refusalOf(token(claims))?.reason, reason)
+  t.strictSame(revocations.refusalOf(token({ exp: NOW + 101 }))?.detail, {
+    expected: 'an iat, and at most 100 seconds from it to exp',
+    found: NOW + 101
+  })
 })
 
 t.test('What no issuer of this service could have issued is not stored, and its sender gets to know', async t => {

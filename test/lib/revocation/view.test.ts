@@ -129,6 +129,13 @@ t.test('A provider whose clock is ahead has its own moment; that of any other se
       [true, false],
       standing
     )
+    const login = start()
+    login.take(entry({ effect: 'login', at: NOW + 2, standing }))
+    login.pass(TOLERANCE + 4)
+    t.strictSame([last, last + 1].map(loginAt => login.revocationOf(facts({ issuedAt: last + 1, loginAt })) !== undefined), [
+      true,
+      false
+    ], `${standing}, logins`)
   }
 })
 
@@ -317,6 +324,16 @@ t.test('What is over makes room, in small steps', async t => {
   pass(111)
   t.equal(hasRoom([entry({ key: k('new') })]), true)
   t.equal(size(), 0)
+  const large = start({ max: 10_000 })
+  for (let n = 0; n < 2005; n++) large.hear(k(n), record({ key: k(n) }))
+  large.pass(111)
+  // The first one begins anew, and finds nothing.
+  for (const left of [2005, 1005, 5]) {
+    large.sweep()
+    t.equal(large.size(), left)
+  }
+  large.take(entry({ key: k('new') }))
+  t.equal(large.size(), 2, 'four keys, with one that comes')
 })
 
 t.test('Moments are kept to the millisecond: of a block and what lifts it, the later holds', async t => {

@@ -331,7 +331,8 @@ t.test('PUBLIC_URL wins, whatever the headers are', async t => {
     ['http://pub.example:8443/a/b', 'http://pub.example:8443/a/b/api'],
     ['https://bücher.example/é', 'https://xn--bcher-kva.example/%C3%A9/api'],
     ['https://pub.example/%7esvc', 'https://pub.example/~svc/api'],
-    ['https://[::1]:8443', 'https://[::1]:8443/api']
+    ['https://[::1]:8443', 'https://[::1]:8443/api'],
+    [`https://pub.example/${'a'.repeat(2047)}`, `https://pub.example/${'a'.repeat(2047)}/api`]
   ]
   for (const [publicUrl, expected] of rows) {
     t.equal(
@@ -362,7 +363,8 @@ t.test('PUBLIC_URL wins, whatever the headers are', async t => {
     'https://pub.example/a,b',
     'https://pub.example:0',
     'https://pub example',
-    'https://pub.example/\ud800'
+    'https://pub.example/\ud800',
+    `https://pub.example/${'a'.repeat(2048)}`
   ]
   for (const publicUrl of bad) {
     t.equal(parsePublicUrl(publicUrl), undefined, publicUrl)

@@ -645,7 +645,7 @@ t.test('A transmitter that is down is retried until it is back', async t => {
 })
 
 t.test('The status of a push without a client names a transmitter that sends nothing yet', async t => {
-  const { remote, statuses } = await start(t, {
+  const { remote, statuses, differences } = await start(t, {
     authenticate: undefined,
     delivery: 'push',
     audience: 'receiver',
@@ -653,6 +653,7 @@ t.test('The status of a push without a client names a transmitter that sends not
       remote.answers[CONFIGURATION] = [200, {
         issuer: remote.url,
         jwks_uri: `${remote.url}/keys`,
+        configuration_endpoint: `${remote.url}/stream`,
         default_subjects: 'NONE'
       }]
     }
@@ -662,6 +663,7 @@ t.test('The status of a push without a client names a transmitter that sends not
   await until('its keys are fetched', () => remote.requests.length === 2)
   await delay(100)
   t.strictSame(remote.requests.map(({ what }) => what), [CONFIGURATION, 'GET /keys'], 'nothing else is requested')
+  t.strictSame(differences, [], 'and nothing is missed')
 })
 
 t.test('The default subjects of a stream win over those of its transmitter', async t => {

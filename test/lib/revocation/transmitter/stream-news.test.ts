@@ -1,0 +1,39 @@
+import t from 'tap'
+import { createStreamVerification } from '../../../../lib/revocation/transmitter/stream-news.ts'
+
+t.test('A state is waited for in twenty steps of 50 ms, and known in the last one', async t => {
+  const rows: ReadonlyArray<readonly [arrivesIn: number, isKnown: boolean, waits: number]> =
+    [[0, true, 0], [1, true, 1], [20, true, 20], [21, false, 20]]
+  for (const [arrivesIn, isKnown, waits] of rows) {
+    const waited: number[] = []
+    const verification = createStreamVerification({
+      after (ms, run) {
+        waited.push(ms)
+        if (waited.length === arrivesIn) verification.note({ event: 'asked s', at: 1 })
+        setImmediate(run)
+        return () => {}
+      }
+    })
+    if (arrivesIn === 0) verification.note({ event: 'asked s', at: 1 })
+    t.equal(await verification.isStateKnown('s'), isKnown)
+    t.strictSame(waited, Array(waits).fill(50))
+  }
+})
+
+t.test('What was asked for is overdue if the answer before it is missing as well', t => {
+  const rows: ReadonlyArray<readonly [now: number, verifiedAt: number | undefined, isOverdue: boolean]> = [
+    [1060, undefined, false],
+    [1061, undefined, true],
+    [1061, 339, true],
+    [1061, 340, false],
+    [1061, 1000, false]
+  ]
+  for (const [now, verifiedAt, isOverdue] of rows) {
+    const { note, verifiedAt: last, isOverdue: judge } = createStreamVerification({ after: () => () => {} })
+    t.equal(judge(now, 600), false, 'nothing was asked for')
+    for (const at of [900, 1000, 950]) note({ event: 'asked s', at })
+    if (verifiedAt !== undefined) for (const at of [verifiedAt, 1]) note({ event: 'verification', at })
+    t.strictSame([last(), judge(now, 600)], [verifiedAt, isOverdue], `${now}, ${verifiedAt}`)
+  }
+  t.end()
+})
