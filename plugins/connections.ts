@@ -10,7 +10,7 @@ import {
   type ClientError,
   type ClientErrorStatus
 } from '../server/client-error.ts'
-import { createTurns, noticeGone, type InTurn } from '../server/connections.ts'
+import { createAnswerOrder, noticeGone, type InTurn } from '../server/connections.ts'
 import { answerHalfClosed, endSilent, watchSilence } from '../server/node-members.ts'
 
 declare module 'fastify' {
@@ -46,7 +46,7 @@ const CHANNEL = 'net.server.socket'
 export default fp(async (app: FastifyInstance) => {
   const main = app.server
   const handler = main.listeners('request')[0] as RequestListener
-  const inTurn = createTurns()
+  const inTurn = createAnswerOrder()
   const handleInTurn = inTurn(handler)
   const servers = new Set<Server>()
   const open = new Set<Socket>()

@@ -44,7 +44,7 @@ export type InTurn = (handle: RequestListener) => RequestListener
  * Until then nothing is done for it: its client may be gone by then, and Node does not tell an answer that waits. A
  * connection on which too much waits is ended.
  */
-export function createTurns (): InTurn {
+export function createAnswerOrder (): InTurn {
   const waitingOn = new WeakMap<Socket, Waiting>()
   let allBytes = 0
 

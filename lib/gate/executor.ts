@@ -10,7 +10,7 @@ import { doesFit, pickArguments, type AskedArgument } from './arguments.ts'
 import { GateError } from './gate-error.ts'
 import { MESSAGE_BOUNDS, readJson } from './json-text.ts'
 import { isResponse, readHint, readMcpMessages, type McpMessage } from './mcp-message.ts'
-import { createTurns } from './message-body.ts'
+import { createBodyTurns } from './message-body.ts'
 import { FIRST_METHODS, TOOL_CALL, TOOL_LIST } from './mcp-methods.ts'
 import { RPC_CODES } from './rpc-error.ts'
 import { audienceKey, type GateRule } from './rule.ts'
@@ -90,7 +90,7 @@ type Executor<Request extends ExecutedRequest> = (request: Request, door: Door, 
 export function createExecutor<Request extends ExecutedRequest> (
   { rules, exactPaths, admissionOf, onMessagesJudged, isObserved, passRefused }: ExecutorOptions<Request>
 ): Executor<Request> {
-  const turnOf = createTurns()
+  const turnOf = createBodyTurns()
   const table = createRules(rules, { exactPaths })
   const admissions = new Map<GateRule, Admission<Request>>()
   for (const rule of rules) {

@@ -24,7 +24,7 @@ const MAX_CALLER_BYTES = MAX_HELD_BYTES / 8
 const LARGE_BYTES = 16 * 1024
 
 /** Gives each large body its turn. In between, the requests of others go on. */
-export function createTurns (): (body: Buffer) => Promise<void> | undefined {
+export function createBodyTurns (): (body: Buffer) => Promise<void> | undefined {
   let last = Promise.resolve()
   return ({ length }) => {
     if (length <= LARGE_BYTES) return undefined

@@ -10,7 +10,7 @@ import type { RawSettings } from './specs.ts'
 import { put, SCHEMA, valueAt } from './tree.ts'
 
 /** A secret as text, or where it is: a file, or a variable of the environment. */
-export type SecretOption = ValueOf<typeof SECRET>
+export type SecretValue = ValueOf<typeof SECRET>
 
 const MAX_SECRET_BYTES = 16 * 1024
 const MAX_KEY_BYTES = 64 * 1024
@@ -20,7 +20,7 @@ const MAX_KEY_BYTES = 64 * 1024
  * @param name how messages name its setting
  * @throws SettingsError that says what is wrong, without any of the text
  */
-export async function readSecret (secret: SecretOption, name: string, sources: SecretSources): Promise<string> {
+export async function readSecret (secret: SecretValue, name: string, sources: SecretSources): Promise<string> {
   try {
     return await textOf(secret, sources)
   } catch (error) {
@@ -32,7 +32,7 @@ export async function readSecret (secret: SecretOption, name: string, sources: S
 const VARIABLE = /^[A-Z_][A-Z\d_]*$/
 const PATH = /^(?!.*:\/\/)(?:\.{0,2}\/|[^@]*[./]|[A-Za-z_-]+$)/
 
-async function textOf (secret: SecretOption, sources: SecretSources): Promise<string> {
+async function textOf (secret: SecretValue, sources: SecretSources): Promise<string> {
   if (typeof secret === 'string') return secret
   if (holdsKey(JSON.stringify(secret))) fail('a key itself (not shown) is no path and no variable')
   const isVariable = 'env' in secret
@@ -99,7 +99,7 @@ export async function readClientKey (file: string, name: string, sources: Secret
 }
 
 /** The key of pseudonyms: at least 32 bytes, in base64url. @throws SettingsError */
-export async function readPseudonymKey (secret: SecretOption, sources: SecretSources): Promise<Buffer> {
+export async function readPseudonymKey (secret: SecretValue, sources: SecretSources): Promise<Buffer> {
   const text = await textOf(secret, sources).catch((error: Error) => refusePseudonymKey(`: ${error.message}`))
   return decodeSecret(text) ?? refusePseudonymKey(' (its value is not shown)')
 }

@@ -37,7 +37,7 @@ type Outcome = 'first' | 'seen' | 'replay_unavailable' | 'replay_share_exceeded'
  * most two tables of a few thousand records. Nothing runs between records.
  */
 export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreOptions): ReplayStore {
-  const clock = createStoreClock(clocks)
+  const clock = createExpiryClock(clocks)
   const counts = new ExpiryCounts(clock.wall)
   const key = randomKey(randomBytes)
   const tableBits = Math.min(MOST_TABLE_BITS, Math.max(0, Math.ceil(Math.log2(max / TABLE_RECORDS))))
@@ -138,7 +138,7 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
  * that leaps forwards counts only after the steady clock has run for one whole window. If the wall clock leaps back
  * before that, nothing was forgotten.
  */
-export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 'steadyMs'>) {
+export function createExpiryClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 'steadyMs'>) {
   let wall = Math.floor(now())
   /** The difference between wall clock and steady clock before the leap. */
   let offset = now() - steadyMs() / 1000

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createAuthentication } from '../../../lib/assembly/client-credentials.ts'
-import type { SecretOption } from '../../../lib/settings/secret.ts'
+import type { SecretValue } from '../../../lib/settings/secret.ts'
 import type { IntrospectionSettings } from '../../../lib/settings/settings.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
@@ -10,7 +10,7 @@ t.test('The secret of the client is a text, the text of a file, or that of a var
     ...processSurroundings,
     environment: (name: string) => ({ GOOD: 'hush', EMPTY: '' })[name]
   }
-  const authenticate = async (clientSecret: SecretOption, path = 'idp.introspection') => {
+  const authenticate = async (clientSecret: SecretValue, path = 'idp.introspection') => {
     const client = { path, auth: 'client_secret_basic', clientId: 'api', clientSecret } as IntrospectionSettings
     return (await createAuthentication(() => 'https://idp.example/', client, surroundings))({})
   }
@@ -20,7 +20,7 @@ t.test('The secret of the client is a text, the text of a file, or that of a var
       body: ''
     })
   }
-  const refused: ReadonlyArray<readonly [SecretOption, string]> = [
+  const refused: ReadonlyArray<readonly [SecretValue, string]> = [
     [{ file: `${files}/empty` }, `the file ${files}/empty is empty`],
     [{ env: 'EMPTY' }, 'the variable EMPTY is not set'],
     [{ env: 'NONE' }, 'the variable NONE is not set']

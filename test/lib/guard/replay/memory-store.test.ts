@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { Refusal } from '../../../../lib/refusal.ts'
 import { hashWords, IdTable } from '../../../../lib/guard/replay/id-table.ts'
 import { createKeyShares, ExpiryCounts } from '../../../../lib/guard/replay/key-shares.ts'
-import { createMemoryStore, createStoreClock } from '../../../../lib/guard/replay/memory-store.ts'
+import { createMemoryStore, createExpiryClock } from '../../../../lib/guard/replay/memory-store.ts'
 import { createOffStore } from '../../../../lib/guard/replay/create-store.ts'
 import { LATE_RECORD_SECONDS, type ReplayStore } from '../../../../lib/guard/replay/replay-store.ts'
 
@@ -296,7 +296,7 @@ t.test('a clock that goes back before any record has died costs nothing', async 
 t.test('a clock that drifts is followed, and one that leaps is not believed before a window has passed', t => {
   let time = START + 0.25
   let steady = 1000
-  const clock = createStoreClock({ now: () => time, steadyMs: () => steady * 1000 })
+  const clock = createExpiryClock({ now: () => time, steadyMs: () => steady * 1000 })
   /** What has passed when the clocks have moved, the one on the wall by some seconds more. */
   const step = (seconds: number, ahead = 0) => {
     time += seconds + ahead
@@ -489,7 +489,7 @@ t.test('a store begins with as many small tables as its size needs', async t => 
 
 t.test('a leap of both clocks is believed', async t => {
   let time = START
-  const clock = createStoreClock({ now: () => time, steadyMs: () => time * 1000 })
+  const clock = createExpiryClock({ now: () => time, steadyMs: () => time * 1000 })
   time += 1e6
   t.equal(clock.passed(330), time)
   t.equal(clock.wall, time)
