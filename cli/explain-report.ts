@@ -34,7 +34,11 @@ export function showReport (report: Report, full: boolean, paint: Paint): string
 }
 
 /** The same without the request. */
-export function showFindings ({ notes, explanation }: Report, full: boolean, paint: Paint): string {
+export function showFindings (
+  { notes, explanation }: Pick<Report, 'notes' | 'explanation'>,
+  full: boolean,
+  paint: Paint
+): string {
   const { steps } = explanation
   const shown = full ? steps : steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'not checked')
   const passed = steps.filter(({ outcome }) => outcome === 'passed').length

@@ -14,6 +14,7 @@ import { startProvider, type LocalProvider } from '../../dev/provider/provider.t
 import { ADVICE } from '../../cli/explain/advice.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../cli/explain/htu-advice.ts'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import type { Variables } from '../helpers/variables.ts'
@@ -21,6 +22,7 @@ import type { Variables } from '../helpers/variables.ts'
 const audience = 'https://holdfast.example/api'
 const provider = await startProvider({ audience })
 t.teardown(() => provider.close())
+const recorded = recordedOutputs(t, import.meta.filename)
 
 async function startService (settings: Variables = {}, from: LocalProvider = provider): Promise<Tenant> {
   const { url } = await startApp(t, { url: from.issuer } as Issuer, {
@@ -47,6 +49,7 @@ async function run (
   env: NodeJS.ProcessEnv = {},
   isTTY = false
 ): Promise<Shown> {
+  const record = recorded(argv)
   let text = ''
   const code = await call(argv, {
     env,
@@ -58,6 +61,7 @@ async function run (
     },
     tenants: tenant === undefined ? [] : [tenant]
   })
+  record(text)
   return { code, text }
 }
 

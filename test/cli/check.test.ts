@@ -18,16 +18,19 @@ import { RECORDS } from '../../lib/revocation/store/scripts.ts'
 import { newsEntry } from '../../lib/revocation/transmitter/stream-news.ts'
 import { startEventTransmitter, type EventTransmitter } from '../helpers/event-transmitter.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 
 const issuer = await startIssuer(t)
 const good = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://api.example' }
+const recorded = recordedOutputs(t, import.meta.filename)
 
 async function run (
   env: NodeJS.ProcessEnv = good,
   files: Record<string, string> = {},
   argv: string[] = []
 ): Promise<{ code: number, text: string, result: string }> {
+  const record = recorded(argv)
   let text = ''
   const code = await check(argv, {
     env,
@@ -38,6 +41,7 @@ async function run (
     },
     readFile: path => files[path]
   })
+  record(text)
   return { code, text, result: text.slice(text.indexOf('\nResult\n') + 8) }
 }
 

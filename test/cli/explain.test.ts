@@ -17,6 +17,7 @@ import { createNonces, type Nonces } from '../../lib/guard/dpop/nonces.ts'
 import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../cli/explain/htu-advice.ts'
 import { curlLine, curlOutput, harEntry, harFile, rawHead, type Sent } from '../helpers/captures.ts'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import { RECORDS } from '../../lib/revocation/store/scripts.ts'
 import { openRedisLink } from '../../lib/guard/redis/redis-link.ts'
 import { parseRedisUrl } from '../../lib/guard/redis/redis-url.ts'
@@ -31,6 +32,7 @@ const issuer = await startIssuer(t)
 const client = await createDpopClient()
 const provider = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE }
 const now = Math.floor(Date.now() / 1000)
+const recorded = recordedOutputs(t, import.meta.filename, now)
 const SEED = Number(process.env['FC_SEED'] ?? 9449)
 
 /** A request to the service of this test, unless it says otherwise. */
@@ -39,11 +41,12 @@ const curl = (version: '1.1' | '2', parts: Partial<Sent>): string => curlOutput(
 const har = (parts: Partial<Sent>): string => harFile(sent(parts))
 const raw = (parts: Partial<Sent>): string => rawHead(sent(parts))
 
-const bearer = (claims?: Overrides): Sent => sent({ lines: [['Authorization', `Bearer ${issuer.token(claims)}`]] })
+const tokenOf = (claims: Overrides = {}): string => issuer.token({ iat: now, exp: now + 600, ...claims })
+const bearer = (claims?: Overrides): Sent => sent({ lines: [['Authorization', `Bearer ${tokenOf(claims)}`]] })
 
 function dpop (
   claims: Overrides = {},
-  { token = issuer.token({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}
+  { token = tokenOf({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}
 ): Sent {
   return sent({
     lines: [['Authorization', `DPoP ${token}`], [
@@ -64,6 +67,8 @@ interface World {
   tenant?: Tenant
   isTTY?: boolean
   program?: string
+  /** By the clock of this machine, which goes on. */
+  isLive?: boolean
   /** Without --full. */
   isShort?: boolean
 }
@@ -75,8 +80,9 @@ interface Shown {
 /** With --full, unless it is to be short or has no arguments. */
 async function run (
   argv: string[],
-  { input = '', files = {}, env = provider, tenant, isTTY = false, program, isShort = argv.length === 0 }: World = {}
+  { input = '', files = {}, env = provider, tenant, isTTY = false, program, isLive = tenant !== undefined, isShort = argv.length === 0 }: World = {}
 ): Promise<Shown> {
+  const record = recorded(argv)
   let text = ''
   const readFile = (path: string): string | undefined => files[path]
   const code = await explain(isShort ? argv : ['--full', ...argv], {
@@ -93,6 +99,7 @@ async function run (
     now,
     program
   })
+  if (!isLive) record(text)
   return { code, text }
 }
 
@@ -181,7 +188,7 @@ t.test('Every form of a capture gives the same result, for a good request and fo
 })
 
 t.test('Each kind of failure is named, with the values compared and the cure.', async t => {
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = tokenOf({ cnf: { jkt: client.jkt } })
   const rows: Array<{ parts: Partial<Sent>, check: string, expected: RefusalReason, argv?: string[], says?: RegExp }> =
     [
       { parts: { lines: [] }, check: 'credentials', expected: 'credentials_missing' },
@@ -301,7 +308,7 @@ t.test('Keys come from the provider if none are given, and from the local tenant
     /Refused: token_audience/,
     'and a flag wins over them'
   )
-  const unnamed = await run([], { input: curl('1.1', captured), env: {} })
+  const unnamed = await run([], { input: curl('1.1', captured), env: {}, isLive: true })
   t.match(
     unnamed.text,
     /No setting names a provider \(IDP_DOMAIN\)[^]*Not checked: token\.iss, token\.aud, token\.key, token\.signature, proof\.replay\./
@@ -399,7 +406,7 @@ t.test('Route, proxy and public address are taken into account.', async t => {
 })
 
 t.test('A curl line may stand in the arguments, and a request may have its body and answer.', async t => {
-  const token = issuer.token({ aud: 'other', cnf: { jkt: client.jkt } })
+  const token = tokenOf({ aud: 'other', cnf: { jkt: client.jkt } })
   const good = bearer().lines[0]![1]
   const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string, shown: RegExp, not?: RegExp }> =
     [
@@ -555,7 +562,7 @@ t.test('The report holds no signature, and nothing that steers a terminal or pas
   const odd = '\u001b[2J\u009b1m\u202e\r\n  \u2713 Accepted'
   const hostile: Partial<Sent> = {
     method: `GET${odd}`,
-    lines: [['Authorization', `Bearer ${issuer.token({ iss: odd, sub: odd })}`], ['Host', odd]]
+    lines: [['Authorization', `Bearer ${tokenOf({ iss: odd, sub: odd })}`], ['Host', odd]]
   }
   const shown = await run(OFFLINE, { input: har(hostile) })
   t.equal(reason(shown.text), 'token_issuer')
@@ -601,7 +608,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
 t.test('An issuer that calls itself otherwise is named as it does.', async t => {
   const here = issuer.url.replace('127.0.0.1', 'localhost')
   const { text } = await run([], {
-    input: curl('1.1', sent({ lines: [['Authorization', `Bearer ${issuer.token({ iss: here })}`]] })),
+    input: curl('1.1', sent({ lines: [['Authorization', `Bearer ${tokenOf({ iss: here })}`]] })),
     env: { ...provider, IDP_ISSUER: here }
   })
   t.match(
@@ -654,7 +661,8 @@ t.test(
       files: {
         'config.yaml': `revocation:\n  operators: { scope: revoke }\n  store: redis://127.0.0.1:${server.port}\n`
       },
-      input: curl('1.1', lines)
+      input: curl('1.1', lines),
+      isLive: true
     })
     const ofSession = bearer({ sid: 's1', iat: now - 5 })
     await stored.append([common, {
@@ -705,7 +713,7 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
     }
   }
   const files = { 'config.json': JSON.stringify(config) }
-  const token = issuer.token({ scope: 'read' })
+  const token = tokenOf({ scope: 'read' })
   const ask = async (words: string[]): Promise<Shown> =>
     run([...OFFLINE, 'curl', '-H', `Authorization: Bearer ${token}`, ...words], { files })
   const post = (body: object | string): Promise<Shown> =>

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { gate } from '../../cli/gate.ts'
 import { start } from '../../cli/start.ts'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import type { Listening } from '../../cli/start-service.ts'
 
 const FILE = `gate:
@@ -25,6 +26,7 @@ const FILE = `gate:
       audience: https://reports.example
       claims: { department: [finance, audit] }
 `
+const recorded = recordedOutputs(t, import.meta.filename)
 
 interface Ran {
   code: number
@@ -36,6 +38,7 @@ interface Ran {
 /** Runs a tool with the text of a configuration file. What would start the service only notes where. */
 async function run (argv: readonly string[], file?: string, given: NodeJS.ProcessEnv = {}, tool = gate): Promise<Ran> {
   const env = { ...given }
+  const record = recorded(argv)
   let text = ''
   let started: Listening | undefined
   const code = await tool(argv, {
@@ -52,6 +55,7 @@ async function run (argv: readonly string[], file?: string, given: NodeJS.Proces
       started = where
     }
   })
+  record(text)
   return { code, text, started, env }
 }
 

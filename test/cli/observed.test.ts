@@ -1,9 +1,12 @@
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t from 'tap'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import { observed } from '../../cli/observed.ts'
+const recorded = recordedOutputs(t, import.meta.filename)
 
 async function run (argv: readonly string[], input = ''): Promise<{ code: number, text: string }> {
+  const record = recorded(argv)
   let text = ''
   const code = await observed(argv, {
     env: {},
@@ -11,6 +14,7 @@ async function run (argv: readonly string[], input = ''): Promise<{ code: number
     program: 'holdfast',
     input: Readable.from([Buffer.from(input)])
   })
+  record(text)
   return { code, text }
 }
 

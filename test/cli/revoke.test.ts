@@ -5,7 +5,9 @@ import type { Tenant } from '../../cli/tenants.ts'
 import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+const recorded = recordedOutputs(t, import.meta.filename)
 
 /** With local tenants the command is that of a clone. */
 async function run (
@@ -14,6 +16,7 @@ async function run (
   program = 'holdfast',
   tenants?: readonly Tenant[]
 ) {
+  const record = recorded(argv)
   let text = ''
   const code = await revoke(argv, {
     env,
@@ -26,6 +29,7 @@ async function run (
     program: tenants ? undefined : program,
     tenants
   })
+  record(text)
   return { code, text }
 }
 

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { stream } from '../../cli/stream.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { containing } from '../helpers/containing.ts'
+import { recordedOutputs } from '../helpers/recorded.ts'
 import { startEventTransmitter, type EventTransmitter } from '../helpers/event-transmitter.ts'
 
 const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
@@ -11,12 +12,14 @@ const PUSHED = {
   authorization_header: 'Bearer hunter3'
 }
 const OTHERS = { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://other.example/events' }
+const recorded = recordedOutputs(t, import.meta.filename)
 
 async function run (
   argv: readonly string[],
   transmitters: readonly object[] | undefined,
   env: NodeJS.ProcessEnv = { PUBLIC_URL: 'https://api.example' }
 ): Promise<{ code: number, text: string }> {
+  const record = recorded(argv)
   let text = ''
   const config = transmitters && { revocation: { transmitters } }
   const code = await stream(argv, {
@@ -29,6 +32,7 @@ async function run (
     program: 'holdfast',
     readFile: path => path === 'config.yaml' && config ? JSON.stringify(config) : undefined
   })
+  record(text)
   return { code, text }
 }
 

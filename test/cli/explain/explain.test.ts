@@ -7,6 +7,7 @@ import { readSettings } from '../../../holdfast.ts'
 import { ADVICE } from '../../../cli/explain/advice.ts'
 import { createNonces } from '../../../lib/guard/dpop/nonces.ts'
 import { capturedRequest, type CapturedRequest } from '../../../cli/explain/captured-request.ts'
+import { showFindings } from '../../../cli/explain-report.ts'
 import { explainRefusal, explainRequest, type Explanation, type ExplainOptions } from '../../../cli/explain/explain.ts'
 import type { Step } from '../../../cli/explain/step.ts'
 import { STEPS } from '../../../cli/explain/steps.ts'
@@ -22,6 +23,7 @@ import type { Variables } from '../../helpers/variables.ts'
 import { startApp, type RunningApp } from '../../helpers/app.ts'
 import { createDpopClient, type DpopClient } from '../../helpers/dpop-client.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer, type Overrides } from '../../helpers/issuer.ts'
+import { recordedOutputs } from '../../helpers/recorded.ts'
 import { sendRaw } from '../../helpers/wire.ts'
 import { signingKeyOf } from '../../helpers/signing-key.ts'
 
@@ -79,6 +81,7 @@ interface Bench {
   reason (): unknown
 }
 
+const recorded = recordedOutputs(t, import.meta.filename)
 const path = '/api/private'
 const now = (): number => Date.now() / 1000
 
@@ -99,15 +102,19 @@ async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
     running,
     bound,
     good: () => ({ issuer, client, host, path, token: bound, proof: remake(bound), remake }),
-    explain: (lines, options) =>
-      explainRequest(captured(lines), {
+    async explain (lines, options) {
+      const record = recorded(lines[0])
+      const explanation = await explainRequest(captured(lines), {
         settings,
         now: now(),
         keys: () => ({ candidates, fetchCandidates: async kid => candidates(kid) }),
         requirements: [],
         replay: createOffStore(),
         ...options
-      }),
+      })
+      record(showFindings({ notes: [], explanation }, true, (_style, text) => text))
+      return explanation
+    },
     reason: () => running.reasons().at(-1)
   }
 }
