@@ -99,7 +99,7 @@ function formatOf (subject: JsonObject): string {
   const { format = subject.subject_type } = subject
   if (typeof format === 'string') return format.replaceAll('-', '_')
   const names = Object.keys(subject)
-  if (format === undefined && names.length > 0 && names.every(name => MEMBERS.includes(name))) return 'complex'
+  if (names.length > 0 && names.every(name => MEMBERS.includes(name))) return 'complex'
   throw misunderstood('the subject has no format')
 }
 

@@ -93,11 +93,15 @@ export const FORMATS = {
   'tls-redis': text => text.startsWith('rediss:') && isReplayStore(text),
   'nonce-secret': text => decodeSecret(text) !== undefined,
   'trusted-peer': isTrustedPeer,
-  'public-url': text => URL.canParse(parsePublicUrl(text)?.href ?? ''),
+  'public-url' (text) {
+    const url = parsePublicUrl(text)
+    return url !== undefined && URL.canParse(url.href)
+  },
   'proxy-url' (text) {
     // A proxy without a scheme is reached over http, as in other programs.
     const url = parseUrl(text.includes('://') ? text : `http://${text}`)
-    return url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
+    return url !== undefined && ['http:', 'https:'].includes(url.protocol) && url.pathname === '/' &&
+      url.search + url.hash === ''
   },
   'observe-day': text => text === 'off' || endOfDay(text) > 0,
   'rate-limit': text => /^(?:off|[1-9]\d{0,14})$/.test(text),

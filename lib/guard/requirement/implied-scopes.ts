@@ -16,7 +16,6 @@ export function createScopeGranters (implications: ScopeImplications): ScopeGran
   const known = new Map<string, readonly string[]>()
 
   return scope => {
-    if (!direct.has(scope)) return NONE
     const granters = known.get(scope) ?? reachable(scope, direct)
     known.set(scope, granters)
     return granters

@@ -321,6 +321,13 @@ const ROWS: readonly Row[] = [
     expected: 'foreign'
   },
   {
+    title: 'a subject that is not complex has no members',
+    claims: { sub_id: { ...USER, application: 1 } },
+    rules: { criticalMembers: ['application'] },
+    expected: [['login', sub]]
+  },
+  { title: 'a member that is null', claims: complex({ user: null }), expected: 'a member of the subject is not an object' },
+  {
     title: 'a critical member that is understood',
     claims: complex({ user: USER }),
     rules: { criticalMembers: ['user'] },

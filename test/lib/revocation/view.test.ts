@@ -149,6 +149,9 @@ t.test('A cutoff of logins refuses tokens of an earlier login, whenever they wer
   const plain = start()
   plain.take(entry({ at: NOW }))
   t.notOk(plain.revocationOf(facts({ issuedAt: NOW + 5, loginAt: NOW - 100 })), 'a plain cutoff requires no login')
+  const ended = start()
+  ended.take(entry({ effect: 'end' }))
+  t.ok(ended.revocationOf(facts({ issuedAt: NOW + 5 })), 'an end requires nothing')
 })
 
 t.test('What no instance can have written changes nothing', async t => {
@@ -525,4 +528,106 @@ t.test('Repeats and any order of entries give the same answers', async t => {
     again.take(...shuffled)
     t.strictSame(answers(again), answers(once))
   }), { seed: Number(process.env['FC_SEED'] ?? 9449) })
+})
+
+t.test('What the store has lost is said to it again, the newest first, but for what it has since', async t => {
+  const { hear, lose, unsaid, said, hasUnsaid } = start()
+  const names = (limit = 10) => unsaid(limit).map(([key]) => key)
+  const keys = ['a', 'b', 'c', 'd'].map(k)
+  const [, b, c, d] = keys as [string, string, string, string]
+  const again = (key: string, call: number) => hear(key, record({ key }), call)
+  for (const [index, key] of keys.entries()) again(key, index)
+  t.strictSame([hasUnsaid(), names()], [false, []])
+  lose(1)
+  t.strictSame([hasUnsaid(), names(1), hasUnsaid(), names(), hasUnsaid()], [true, [d], true, [c], false])
+  lose(-1)
+  t.strictSame(names(), [b], 'what came by no call was never in a store')
+  said([b, c], 5)
+  said([d], undefined)
+  again(d, 6)
+  t.strictSame(names(), [], 'the only one is there since')
+  lose(5)
+  t.strictSame(names(), [d])
+  lose(4)
+  again(b, 7)
+  t.strictSame(names(), [c])
+  said([c, b], undefined)
+  t.strictSame(names(), [b, c], 'it was not taken')
+  lose(6)
+  t.strictSame(names(), [b])
+})
+
+t.test('By which call the store had a key is known of the last keys, and beyond all are said', async t => {
+  const rows = [[100_000, 1, 100_000], [100_001, 49_999, 2], [100_001, 50_000, 50_002]] as const
+  for (const [calls, last, expected] of rows) {
+    const { hear, lose, unsaid } = start()
+    const first = k('first')
+    hear(first, record({ key: first }))
+    for (let call = 2; call < calls; call++) hear(KEY, record(), call)
+    hear(first, record({ key: first, at: NOW + 1 }), calls)
+    lose(last)
+    hear(KEY, record(), calls + 1)
+    lose(last)
+    const said = unsaid(1e6).map(([key]) => key)
+    t.strictSame([said.length, said[0]], [expected, expected === 2 ? first : KEY], `${calls} calls, ${last}`)
+  }
+})
+
+t.test('Undos have a table of their own, and what lifts a block is in that of blocks', async t => {
+  const of = (count: number, effect: RevocationEntry['effect']): RevocationEntry[] =>
+    Array.from({ length: count }, (_, n) => entry({ key: k(`${effect} ${n}`), sender: B, standing: 'other', effect }))
+  const effects = ['undo', 'enable', 'block', 'cutoff', 'login', 'end', 'state'] as const
+  for (const [taken, full] of [['undo', 'undo'], ['enable', 'enable block'], ['block', 'enable block']] as const) {
+    const { take, hasRoom } = start()
+    take(...of(25, taken))
+    t.equal(effects.filter(effect => !hasRoom(of(1, effect).map(one => ({ ...one, key: k('x') })))).join(' '), full)
+  }
+})
+
+t.test('The version changes with what is new, and news of a stream are told once', async t => {
+  const { hear, version, news, pass } = start()
+  const step = (given: Partial<RevocationEntry>, times: { heard?: number } = {}): number => {
+    const before = version()
+    hear(given.key ?? KEY, record(given, times))
+    return version() - before
+  }
+  t.strictSame([step({}), step({}), step({ at: NOW - 1 }), step({ at: NOW + 1 })], [1, 0, 0, 1])
+  t.equal(step({ at: NOW + 1 }, { heard: 50 }), 0, 'it is heard again')
+  pass(161)
+  t.equal(step({ at: NOW + 1 }, { heard: 161 }), 1, 'and after its end')
+  t.equal(step({ effect: 'block' }, { heard: 161 }), 1)
+  const status = { key: `stream ${A}`, effect: 'state', event: 'enabled' } as const
+  t.strictSame([step(status), step(status), step({ ...status, event: 'paused', at: NOW + 2 })], [1, 0, 1])
+  t.strictSame(news, [
+    { event: 'enabled', source: A, at: NOW },
+    { event: 'paused', source: A, at: NOW + 2 }
+  ])
+})
+
+t.test('What is kept for longer here is said to the store, and a part of a record says nothing of the rest', async t => {
+  for (const life of [50, 110, 500]) {
+    const { hear, hasUnsaid } = start()
+    hear(KEY, record({}, { life }), 1, false)
+    t.equal(hasUnsaid(), life === 50, `${life}`)
+  }
+  const { hear, lose, hasUnsaid, sweep, size, pass, issuers } = start()
+  hear(KEY, record({ effect: 'block' }), 1)
+  hear(KEY, record(), 2, false)
+  lose(1)
+  t.equal(hasUnsaid(), false)
+  for (let n = 0; n < 9; n++) hear(k(n), record({ key: k(n) }))
+  sweep()
+  pass(111)
+  hear(KEY, record({ effect: 'block', at: NOW + 1 }), 3)
+  t.equal(size(), 7, 'each change looks at four more')
+  t.strictSame([issuers, start({ issuers: undefined }).issuers], [[A], []])
+})
+
+t.test('The time is not ahead of the steady clock, wherever that begins', async t => {
+  const clock = { now: NOW, ms: 5000 }
+  const { earliestNow } = start({ now: () => clock.now, steadyMs: () => clock.ms })
+  Object.assign(clock, { now: NOW + 100, ms: 7000 })
+  t.equal(earliestNow(), NOW + 2)
+  clock.now = NOW + 1
+  t.equal(earliestNow(), NOW + 1)
 })
