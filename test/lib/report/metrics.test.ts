@@ -146,7 +146,7 @@ const readAll = (from: MetricSources): Record<string, unknown> =>
   )
 
 t.test('Each metric is explained in words of its own', async t => {
-  for (const { name, help } of METRICS) t.match(help, /^[A-Z1].+[^.;,]\.?$/, name)
+  for (const { name, help } of METRICS) t.match(help, /^[A-Z1].+[^.;,]\.$/, name)
   t.equal(new Set(METRICS.map(({ help }) => help)).size, METRICS.length)
 })
 
@@ -187,15 +187,64 @@ const revocation = (ageSeconds: number, isCurrent: boolean) => ({
   }].map(state => ({ state: () => state }))
 })
 
-t.test('Labels are those that the documentation names', async t => {
+/** Each of them has values. */
+function allSources (): MetricSources {
+  const issuers = issuersOf({
+    status: 'fresh',
+    keys: 1,
+    passedOver: { key_use: 1 },
+    fetchedAt: 1,
+    fetches: 1,
+    failures: 1,
+    lastFailure: 'deadline'
+  })
+  const from: MetricSources = {
+    ...sources({
+      issuers: {
+        ...issuers,
+        all: () => issuers.all().map(issuer => ({ ...issuer, introspection: introspectionOf(1) }))
+      },
+      revocation: revocation(0.5, true),
+      observing: { secondsLeft: () => 9 } as never
+    }),
+    audit: { state: () => ({ written: 3, lost: 2, fault: undefined }) }
+  }
+  const tally = createRequestTally()
+  tally.ofRoute('GET', '/a').ended('answered', 200, 'Bearer', 1)
+  const { guard } = from
+  guard.tokens.observe(1)
+  for (const ms of [1, 1]) guard.proofs.observe(ms)
+  for (const ms of [1, 1, 1]) guard.records.observe(ms)
+  guard.judged('/mcp', [{ method: 'm', tool: 't' }], true)
+  return { ...from, requests: tally }
+}
+
+t.test('Types and labels are those that the documentation names', async t => {
   const page = readFileSync(new URL('../../../docs/reference/monitoring.md', import.meta.url), 'utf8')
-  const from = sources({ revocation: revocation(0.5, true) })
-  for (const { name, read } of METRICS) {
-    const documented = new RegExp(`^\\| \`${name}\` \\| \\w+ \\| ([^|]*)\\|`, 'm').exec(page)![1]!
+  const from = allSources()
+  for (const { name, type, read } of METRICS) {
+    const [, documented, cell] = new RegExp(`^\\| \`${name}\` \\| (\\w+) \\| ([^|]*)\\|`, 'm').exec(page)!
     const labels = new Set(read(from, name).flatMap(({ labels }) => Object.keys(labels)))
     // `le` belongs to each histogram.
-    t.strictSame([...labels].filter(label => label !== 'le' && !documented.includes(`\`${label}\``)), [], name)
+    labels.delete('le')
+    const known = [...cell!.matchAll(/`(\w+)`/g)].map(([, label]) => label)
+    t.strictSame([type, [...labels].sort()], [documented, known.sort()], name)
   }
+})
+
+t.test('Durations, messages and the audit are shown as they were counted', async t => {
+  t.hasStrict(readAll(allSources()), {
+    // The last series of a histogram is its count.
+    holdfast_verification_duration_seconds: { token: 1, proof: 2 },
+    holdfast_replay_record_duration_seconds: { '': 3 },
+    holdfast_mcp_messages_total: { '/mcp m t passed': 1 },
+    holdfast_observing_seconds_left: { '': 9 },
+    holdfast_audit_lines_total: { written: 3, lost: 2 },
+    holdfast_audit_writable: { '': 1 }
+  })
+  const audit = { state: () => ({ written: 0, lost: 1, fault: 'ENOSPC' }) }
+  t.hasStrict(readAll({ ...sources(), audit }), { holdfast_audit_writable: { '': 0 } })
+  t.hasStrict(readAll(sources()), { holdfast_audit_lines_total: {}, holdfast_audit_writable: { '': undefined } })
 })
 
 t.test('Revocations are shown if there can be any', async t => {
