@@ -906,3 +906,16 @@ t.test('A fault of the validator itself is no problem of the settings.', async t
   const fault = new Error('the validator cannot be loaded')
   await t.rejects(validateSettings(given(ENOUGH), processSurroundings, {}, () => Promise.reject(fault)), fault)
 })
+
+t.test('A client that asks about tokens needs a name, and what it is authenticated by.', async t => {
+  const rows: ReadonlyArray<readonly [values: Variables, missing: string | undefined]> = [
+    [{ IDP_CLIENT_SECRET: 's' }, 'IDP_CLIENT_ID'],
+    [{ IDP_CLIENT_ID: 'c' }, 'IDP_CLIENT_SECRET'],
+    [{ IDP_CLIENT_ID: 'c', IDP_CLIENT_SECRET: 's' }, undefined],
+    [{ IDP_CLIENT_ID: 'c', IDP_CLIENT_AUTH: 'private_key_jwt' }, 'IDP_CLIENT_KEY_FILE']
+  ]
+  for (const [values, missing] of rows) {
+    const problems = await problemsOf({ IDP_INTROSPECTION: 'opaque', ...values })
+    t.strictSame(problems.map(problem => problem.split(' is ')[0]), missing === undefined ? [] : [title(missing)])
+  }
+})
