@@ -94,13 +94,13 @@ function readCurlOutput (lines: readonly string[]): Capture | undefined {
   for (const line of lines) {
     if (/^\* (?:SSL connection|TLSv1|ALPN|.*\[:scheme: https\])/.test(line)) isEncrypted = true
     if (/^\* +Trying /.test(line)) isEncrypted = false
-    const sent = /^> ?(.*)$/.exec(line)?.[1]
-    if (sent !== undefined && isRequestLine(sent)) {
+    const sent = /^> ?(.*)$/.exec(line)?.[1] ?? ''
+    if (isRequestLine(sent)) {
       // A redirect, or another try: each request starts anew.
       requests++
       capture = blank(true)
     }
-    if (sent !== undefined && sent !== '') readLine(capture, sent)
+    if (sent !== '') readLine(capture, sent)
     if (line.startsWith('< ')) readAnswerLine(capture, line.slice(2))
     capture.scheme = isEncrypted ? 'https' : 'http'
   }
@@ -125,14 +125,19 @@ export function readAnswerLine (capture: Capture, line: string): void {
 function readLines (lines: readonly string[]): Capture | undefined {
   if (!isRequestLine(lines[0]!)) return undefined
   const capture = blank(false)
-  const end = lines.findIndex(line => line.trim() === '')
-  for (const line of end < 0 ? lines : lines.slice(0, end)) readLine(capture, line)
-  const rest = end < 0 ? [] : lines.slice(end + 1)
-  const answer = rest.findIndex(line => /^HTTP\/[\d.]+ \d{3}/.test(line))
-  const body = (answer < 0 ? rest : rest.slice(0, answer)).join('\n').trim()
-  if (body !== '') capture.body = body
-  if (answer >= 0) { for (const line of rest.slice(answer)) readAnswerLine(capture, line) }
+  const [head, rest] = splitBefore(lines, line => line.trim() === '')
+  const [body, answer] = splitBefore(rest, line => /^HTTP\/[\d.]+ \d{3}/.test(line))
+  for (const line of head) readLine(capture, line)
+  const text = body.join('\n').trim()
+  if (text !== '') capture.body = text
+  for (const line of answer) readAnswerLine(capture, line)
   return capture
+}
+
+function splitBefore (lines: readonly string[], isFirst: (line: string) => boolean): [string[], string[]] {
+  let isAfter = false
+  const after = lines.filter(line => isAfter ||= isFirst(line))
+  return [lines.slice(0, lines.length - after.length), after]
 }
 
 const isRequestLine = (line: string): boolean => /^[!-~]+ \S+ HTTP\/\d/.test(line)
@@ -143,7 +148,7 @@ function readLine (capture: Capture, line: string): void {
     Object.assign(capture, { method, target })
     return
   }
-  const [, name, value] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/.exec(line) ?? []
-  if (name === undefined || value === undefined) capture.notes.push(`A line is not a header: ${quote(line)}`)
+  const [, name, value = ''] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/.exec(line) ?? []
+  if (name === undefined) capture.notes.push(`A line is not a header: ${quote(line)}`)
   else addHeader(capture, name, withoutBlanks(value))
 }

@@ -9,12 +9,14 @@ import { freePort } from '../helpers/free-port.ts'
 import t from 'tap'
 import { banner } from '../../dev/serve/banner.ts'
 import { call } from '../../cli/call.ts'
+import { exchangeWithNonce, type Exchange } from '../../cli/exchange.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { startProvider, type LocalProvider } from '../../dev/provider/provider.ts'
 import { ADVICE } from '../../cli/explain/advice.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { HTU_ADVICE } from '../../cli/explain/htu-advice.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
+import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import type { Variables } from '../helpers/variables.ts'
@@ -103,6 +105,26 @@ t.test('If the service and the provider require nonces, each gets its own.', asy
   const { code, text } = await run(service, ['--dpop', '/api/private'])
   t.equal(code, 0)
   t.match(text, /error="use_dpop_nonce"[\s\S]*Trying again[\s\S]*"nonce": "[\s\S]*200 OK/)
+})
+
+t.test('A request is sent once more only if its answer asks for a nonce, and gives one.', async t => {
+  const asks = 'DPoP error="use_dpop_nonce"'
+  const rows: Array<[nonce: string, challenge: string, body: string, sends: number]> = [
+    ['n', asks, '', 2],
+    ['n', '', '{"error":"use_dpop_nonce"}', 2],
+    ['', asks, '', 1],
+    ['n', 'DPoP', '{"error":"use_nonce"}', 1]
+  ]
+  for (const [nonce, challenge, body, sends] of rows) {
+    const headers = new Headers(challenge === '' ? {} : { 'www-authenticate': challenge })
+    if (nonce !== '') headers.set('dpop-nonce', nonce)
+    const sent: unknown[] = []
+    const { nonce: used } = await exchangeWithNonce(async given => {
+      sent.push(given)
+      return { headers, body } as Exchange
+    })
+    t.strictSame([sent, used], [[undefined, 'n'].slice(0, sends), [undefined, 'n'][sends - 1]], challenge + body)
+  }
 })
 
 /** Names of the checks that failed, as shown. */
@@ -384,6 +406,23 @@ t.test('The packaged command names itself, and nothing that only a clone has.', 
   )
 })
 
+t.test('Every tool has its help, in a clone and as a package.', async t => {
+  for (const program of [undefined, 'holdfast']) {
+    recorded('--help')(showTools(program))
+    for (const [name, [, load]] of Object.entries(TOOLS)) {
+      const record = recorded(name)
+      let text = ''
+      const out = {
+        write: (part: string) => {
+          text += part
+        }
+      }
+      t.equal(await (await load())(['-h'], { env: {}, out, program, input: {} } as never), 0)
+      record(text)
+    }
+  }
+})
+
 t.test('A failure is reported in one line, without a stack.', async t => {
   const fixture = (name: string): Buffer => readFileSync(new URL(`../fixtures/provider.${name}.pem`, import.meta.url))
   const secure = createSecureServer({ key: fixture('key'), cert: fixture('cert') }).listen(0, '127.0.0.1')
@@ -406,6 +445,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
       says: /No answer\.[^]*Does the port speak TLS\? Then it is https:\/\//
     },
     { argv: [`http://127.0.0.1:${await freePort()}/`, '--no-token'], says: /Nothing listens there/ },
+    { argv: ['get', 'http://127.0.0.1:1/', '--no-token'], says: /No answer\. GET / },
     { argv: ['G T', '/a'], says: /is not a method/ },
     { argv: ['api/private'], says: /neither a path/ },
     { argv: ['/api/private'], says: /npm run dev starts one/ },

@@ -60,6 +60,8 @@ function stable (text: string, now?: number): string {
       ? '<a time>'
       : `<now${seconds < now ? ' ' : ' +'}${seconds - now}>`
   const known = text
+    // Node says what it likes of a port that speaks another protocol.
+    .replace(/[^:\n]+(?=\. Does the port speak TLS)|\((?:EPROTO|ERR_SSL_\w+)\)/g, '<reason>')
     .replace(/\/tmp\/holdfast-\w+-\w+|[^\s"']*\/\.tap\/fixtures\/[\w.-]+/g, named('folder'))
     .replace(/(?<=[\w\]]:)\d{5}\b/g, named('port'))
     .replace(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, time => since(Date.parse(time) / 1000))

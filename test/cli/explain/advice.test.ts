@@ -14,6 +14,7 @@ const reasons = Object.keys(REFUSALS)
 t.test('Every reason has its advice, in whole sentences', async t => {
   t.strictSame(Object.keys(ADVICE), reasons)
   for (const [reason, texts] of Object.entries(ADVICE)) {
+    t.strictSame(Object.keys(texts), ['meaning', 'cause', 'cure'], reason)
     for (const [name, text] of Object.entries(texts)) t.match(text, /^[A-Z`].*\.$/s, `${reason}: ${name}`)
   }
 })
