@@ -136,7 +136,10 @@ function readLines (lines: readonly string[]): Capture | undefined {
 
 function splitBefore (lines: readonly string[], isFirst: (line: string) => boolean): [string[], string[]] {
   let isAfter = false
-  const after = lines.filter(line => isAfter ||= isFirst(line))
+  const after = lines.filter(line => {
+    isAfter = isAfter || isFirst(line)
+    return isAfter
+  })
   return [lines.slice(0, lines.length - after.length), after]
 }
 
