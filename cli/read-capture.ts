@@ -112,11 +112,11 @@ function readCurlOutput (lines: readonly string[]): Capture | undefined {
 export function readAnswerLine (capture: Capture, line: string): void {
   const status = /^HTTP\/[\d.]+ (\d{3})/.exec(line)?.[1]
   if (status !== undefined) capture.status = Number(status)
-  const challenge = /^www-authenticate: (.+)$/i.exec(line)?.[1]
+  const challenge = /^www-authenticate: (.+)/i.exec(line)?.[1]
   if (challenge !== undefined) capture.challenge = challenge
-  const nonce = /^dpop-nonce: (.+)$/i.exec(line)?.[1]
+  const nonce = /^dpop-nonce: (.+)/i.exec(line)?.[1]
   if (nonce !== undefined) capture.nonce = nonce.trim()
-  const date = /^date: (.+)$/i.exec(line)?.[1]
+  const date = /^date: (.+)/i.exec(line)?.[1]
   const atMs = Date.parse(date ?? '')
   if (!Number.isNaN(atMs)) capture.at = atMs / 1000
 }

@@ -63,7 +63,7 @@ async function run (
     },
     tenants: tenant === undefined ? [] : [tenant]
   })
-  record(text)
+  record(`${text}code ${code}`)
   return { code, text }
 }
 

@@ -41,7 +41,7 @@ async function run (
     },
     readFile: path => files[path]
   })
-  record(text)
+  record(`${text}code ${code}`)
   return { code, text, result: text.slice(text.indexOf('\nResult\n') + 8) }
 }
 

@@ -99,7 +99,7 @@ async function run (
     now,
     program
   })
-  if (!isLive) record(text)
+  if (!isLive) record(`${text}code ${code}`)
   return { code, text }
 }
 

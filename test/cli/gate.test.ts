@@ -55,7 +55,7 @@ async function run (argv: readonly string[], file?: string, given: NodeJS.Proces
       started = where
     }
   })
-  record(text)
+  record(`${text}code ${code}`)
   return { code, text, started, env }
 }
 

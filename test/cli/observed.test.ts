@@ -14,7 +14,7 @@ async function run (argv: readonly string[], input = ''): Promise<{ code: number
     program: 'holdfast',
     input: Readable.from([Buffer.from(input)])
   })
-  record(text)
+  record(`${text}code ${code}`)
   return { code, text }
 }
 

@@ -29,7 +29,7 @@ async function run (
     program: tenants ? undefined : program,
     tenants
   })
-  record(text)
+  record(`${text}code ${code}`)
   return { code, text }
 }
 

@@ -32,7 +32,7 @@ async function run (
     program: 'holdfast',
     readFile: path => path === 'config.yaml' && config ? JSON.stringify(config) : undefined
   })
-  record(text)
+  record(`${text}code ${code}`)
   return { code, text }
 }
 

@@ -60,6 +60,7 @@ function stable (text: string, now?: number): string {
       ? '<a time>'
       : `<now${seconds < now ? ' ' : ' +'}${seconds - now}>`
   const known = text
+    .replace(/[^\P{Cc}\n]|[\u2028-\u202e\u2066-\u2069]/gu, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
     // Node says what it likes of a port that speaks another protocol.
     .replace(/[^:\n]+(?=\. Does the port speak TLS)|\((?:EPROTO|ERR_SSL_\w+)\)/g, '<reason>')
     .replace(/\/tmp\/holdfast-\w+-\w+|[^\s"']*\/\.tap\/fixtures\/[\w.-]+/g, named('folder'))
