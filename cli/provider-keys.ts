@@ -52,7 +52,7 @@ export function openProviderKeys (
       return await source ?? NO_KEYS
     },
     async close () {
-      for (const source of sources.values()) await (await source.catch(() => undefined))?.close()
+      for (const source of sources.values()) await (await source)?.close()
     }
   }
 }

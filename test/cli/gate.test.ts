@@ -36,7 +36,13 @@ interface Ran {
 }
 
 /** Runs a tool with the text of a configuration file. What would start the service only notes where. */
-async function run (argv: readonly string[], file?: string, given: NodeJS.ProcessEnv = {}, tool = gate): Promise<Ran> {
+async function run (
+  argv: readonly string[],
+  file?: string,
+  given: NodeJS.ProcessEnv = {},
+  tool = gate,
+  isTTY = false
+): Promise<Ran> {
   const env = { ...given }
   const record = recorded(argv)
   let text = ''
@@ -48,7 +54,7 @@ async function run (argv: readonly string[], file?: string, given: NodeJS.Proces
       write: part => {
         text += part
       },
-      isTTY: false
+      isTTY
     },
     readFile: path => path === 'config.yaml' ? file : undefined,
     startService: async where => {
@@ -179,6 +185,27 @@ t.test('Each kind of rule is shown.', async t => {
   })
 })
 
+t.test('An explanation is coloured on a terminal, and each way to ask is told from the others.', async t => {
+  for (
+    const words of [
+      ['/orders/7'],
+      ['POST', '/orders/7'],
+      ['/other'],
+      ['//a'],
+      ['/docs'],
+      ['/docsx'],
+      ['/health/ready'],
+      ['HTTPS://a.example/live?b'],
+      ['xhttps://a.example/live'],
+      ['GET', '/live', 'x'],
+      ['GET', '/live', 'x', 'y'],
+      ['GET', '/live', '--mcp', 'ping'],
+      ['GET', '/live', 'x', '--mcp', 'tools/call'],
+      ['live']
+    ]
+  ) t.equal((await run(['--explain', ...words], FILE, {}, gate, true)).started, undefined)
+})
+
 t.test('If no rule holds, the reason is shown.', async t => {
   const rows: Array<[argv: string[], says: RegExp]> = [
     [
@@ -250,6 +277,10 @@ t.test('A path that a lenient router takes for that of another rule is explained
 
 t.test('The service itself is started in the same way.', async t => {
   t.hasStrict(await run(['--port', '0'], undefined, {}, start), { code: 0, started: { port: '0' } })
+  for (const port of ['1', '65535', '65536', '99999', '123456', '1a', 'a1', '', '-1']) {
+    const { code, started } = await run([`--port=${port}`, '--address', '::1'], undefined, {}, start)
+    t.strictSame([code, started], ['1', '65535'].includes(port) ? [0, { port, address: '::1' }] : [1, undefined], port)
+  }
   t.match(await run(['--prt', '1'], undefined, {}, start), {
     code: 1,
     text: /^There is no option --prt; did you mean --port\?/,

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { splitPair } from '../../cli/arguments.ts'
 import { readCallOptions } from '../../cli/call-options.ts'
@@ -9,6 +10,7 @@ import { explainPreflight } from '../../cli/preflight.ts'
 import { createPaint, indent, showAnswer, showJwt, showRequest, terminalLine, terminalText } from '../../cli/show.ts'
 import { isAt, tenantAt, type Tenant } from '../../cli/tenants.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
+import { root } from '../helpers/documents.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 
@@ -213,6 +215,18 @@ t.test('The prefix of the public address is taken away only from requests to it.
   for (const url of ['https://a.example/a', 'https://A.example/a/', 'https://a.example', 'https://b.example/a']) {
     for (const target of ['/a/b?c', '/a', '/ab', '/b/a/']) told(without, target, 'A.Example', url)
     told(without, '/a/b', undefined, url)
+  }
+})
+
+t.test('The command finds its tool, or says which there are.', async () => {
+  for (const words of ['', '-h', '--help', 'chek', 'constructor', 'observed --json', 'observed a b', 'explain -', 'check x']) {
+    const record = recorded(words)
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', './cli/strip-types.js', 'cli/main.ts', ...words.split(' ').filter(Boolean)],
+      { input: 'GET /a b', encoding: 'utf8', cwd: root }
+    )
+    record(`${stdout}${stderr}code ${status}`)
   }
 })
 

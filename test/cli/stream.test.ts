@@ -89,6 +89,14 @@ t.test("With --delete the stream is ended, and another service's is not", async 
     ['one of a transmitter that does not say', [{ stream_id: 'a' }], {}, {}, /Stream a goes to unknown/, []],
     ['one that the settings name', [others, ours], { streamId: 'a' }, undefined, /Stream a was ended/, ['a']],
     ['the only one, while PUBLIC_URL is not set', [others], {}, {}, /Stream a was ended/, ['a']],
+    [
+      'one that is polled, while PUBLIC_URL is not set',
+      [{ stream_id: 'a', delivery: { method: 'urn:ietf:rfc:8936', endpoint_url: 'https://other.example/poll' } }],
+      {},
+      {},
+      /Stream a goes to/,
+      []
+    ],
     ['none', [], {}, undefined, /There is no stream for this client\./, []],
     [
       'none of several',
