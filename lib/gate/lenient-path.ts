@@ -6,10 +6,8 @@ import { createTextRouter, partsOf } from './rule-path.ts'
  * path has.
  */
 function decoded (path: string): string {
-  if (!/[^A-Za-z0-9._~/-]/.test(path)) return path
-  const text = path.includes('%') ? decodeEscapes(path)! : path
   // Letters whose other case is in ASCII. The router itself only writes lower case.
-  return text.replace(
+  return decodeEscapes(path)!.replace(
     /[%?#*\u017f\u0130]/g,
     char => char === '\u017f' ? 's' : char === '\u0130' ? 'i' : String.fromCharCode(0xe000 + char.charCodeAt(0))
   )
@@ -50,8 +48,8 @@ function inAnyCase (text: string, name: string): string {
  * (`/orders.json`), others all from the first point on. A name may begin with a point.
  */
 function readingsOf (text: string): readonly string[] {
-  const end = text.endsWith('/') ? text.length - 1 : text.length
-  const first = text.indexOf('.', text.lastIndexOf('/', end - 1) + 2)
+  // Before a slash at the end.
+  const first = text.indexOf('.', text.lastIndexOf('/', text.length - 2) + 2)
   return first === -1 ? [text] : [text, text.slice(0, text.lastIndexOf('.')), text.slice(0, first)]
 }
 
