@@ -22,5 +22,5 @@ export class SetError extends Error {
 
 /** What is not as its format asks for. @param fault such as `the subject has no format` */
 export function misunderstood (fault: string): SetError {
-  return new SetError('invalid_request', `It cannot be understood: ${fault}.`)
+  return new SetError('invalid_request', `The message cannot be understood: ${fault}.`)
 }

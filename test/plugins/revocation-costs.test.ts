@@ -143,11 +143,11 @@ t.test('A subject of too many values is refused before it is parsed', async t =>
   // Four values beside them: the body, the subject, and its two members.
   const [whole, more] = [996, 997].map(count => ({ sub_id: sub, ...members(count) }))
   t.strictSame(await errorOf(await operate(whole!)), [204])
-  const refused = [400, 'It cannot be understood: the body holds too many values.']
+  const refused = [400, 'The message cannot be understood: the body holds too many values.']
   t.strictSame(await errorOf(await operate(more!)), refused)
   t.strictSame(await errorOf(await operate('['.repeat(60_000))), refused)
-  t.strictSame(await errorOf(await operate('{')), [400, 'It cannot be understood: the body is not JSON.'])
-  t.strictSame(await errorOf(await operate('{"__proto__":{"sub_id":{}}}')), [400, 'It cannot be understood: the body has no sub_id.'])
+  t.strictSame(await errorOf(await operate('{')), [400, 'The message cannot be understood: the body is not JSON.'])
+  t.strictSame(await errorOf(await operate('{"__proto__":{"sub_id":{}}}')), [400, 'The message cannot be understood: the body has no sub_id.'])
 })
 
 t.test('A body in more than 256 pieces is 413', async t => {

@@ -57,8 +57,8 @@ const REFUSED: Record<string, Record<string, Record<string, Given>>> = {
       'events missing': { claims: { events: undefined } },
       'an event that is no object': { claims: { events: { [TYPE]: true } } }
     },
-    'It cannot be understood: the subject has no format.': { 'a subject without format': { claims: { sub_id: { sub: 'user-1' } } } },
-    'It cannot be understood: the time of the event is no time.': { 'a time that is no time': { event: { event_timestamp: 'now' } } }
+    'The message cannot be understood: the subject has no format.': { 'a subject without format': { claims: { sub_id: { sub: 'user-1' } } } },
+    'The message cannot be understood: the time of the event is no time.': { 'a time that is no time': { event: { event_timestamp: 'now' } } }
   },
   invalid_issuer: {
     'The token was issued by another issuer.': {

@@ -98,7 +98,7 @@ t.test('A logout token that is wrong in one thing is refused', async t => {
       'The signature of the token cannot be verified with a key of its issuer.',
       form(issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1' }, { typ: 'logout+jwt' }, stranger))
     ],
-    ['It cannot be understood: the time of the event is no time.', form(logoutToken({ iat: -1 }))],
+    ['The message cannot be understood: the time of the event is no time.', form(logoutToken({ iat: -1 }))],
     ['The body is not a well-formed JWT.', form('x')],
     [count, form(logoutToken(), logoutToken())],
     [count, form()],

@@ -259,7 +259,7 @@ t.test('A format that is not known is 400, at any depth, and a known one that na
     if (status === 400) {
       t.strictSame(await answer.json(), {
         error: 'invalid_request',
-        error_description: 'It cannot be understood: the format of the subject is not known.'
+        error_description: 'The message cannot be understood: the format of the subject is not known.'
       })
     }
   }
@@ -294,7 +294,7 @@ t.test('A body that cannot be understood is refused', async t => {
     const answer = await operate(body)
     t.strictSame([answer.status, answer.headers.get('content-language'), await answer.json()], [400, 'en', {
       error: 'invalid_request',
-      error_description: `It cannot be understood: ${fault}.`
+      error_description: `The message cannot be understood: ${fault}.`
     }], fault)
   }
 })

@@ -45,7 +45,7 @@ function outcome (
     return outcome === 'applied' ? entries.map(({ effect, key }) => [effect, key]) : outcome
   } catch (error) {
     if (!(error instanceof SetError)) throw error
-    return /^It cannot be understood: (.*)\.$/.exec(error.message)?.[1]
+    return /^The message cannot be understood: (.*)\.$/.exec(error.message)?.[1]
   }
 }
 
