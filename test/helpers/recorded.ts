@@ -39,6 +39,8 @@ export function recordedOutputs (t: Test, testFile: string, now?: number) {
   return (about: unknown) => {
     const test = current
     const head = `${test.name} ${++count}`
+    // In the order of the calls, of which several may run at once.
+    if (isWritten) known.set(head, '')
     return (output: string): void => {
       const text = stable(`${JSON.stringify(about)}\n${output}\n`, now)
       if (isWritten) {

@@ -387,27 +387,6 @@ t.test('The explanation shows what the route requires, what the token has, and w
   const accepted = await explain(met, [requirement])
   t.hasStrict(accepted, { verdict: 'accepted', notChecked: [] })
   t.strictSame(new Map(step(accepted, 'token.aud').compared).get('configured resource'), 'https://api.example/v1')
-  const details = JSON.stringify(met.authorization_details)
-  t.match(step(accepted, 'requirement').compared, [
-    [exactly('granted'), exactly('admin write')],
-    [exactly('needed'), exactly('read and write')],
-    [exactly('missing'), exactly('(none)')],
-    [exactly('read from'), exactly('scope')],
-    [exactly('acr'), exactly('urn:mfa')],
-    [exactly('acr needed'), exactly('urn:mfa or urn:key')],
-    [exactly('auth_time'), new RegExp(`^${at} `)],
-    [exactly('login needed'), exactly('at most 60 s ago')],
-    [exactly('tenant'), exactly('red')],
-    [exactly('tenant needed'), exactly('blue or red')],
-    [exactly('realm_access.roles'), exactly('["user","admin"]')],
-    [exactly('realm_access.roles needed'), exactly('admin')],
-    [exactly('constructor'), exactly('1')],
-    [exactly('constructor needed'), exactly('what the route accepts')],
-    [exactly('authorization_details'), details],
-    [exactly('type needed'), exactly('payment, with what the route accepts')],
-    [exactly('authorization_details'), details],
-    [exactly('type needed'), exactly('account')]
-  ])
   const rows: ReadonlyArray<readonly [lack: object, reason: RefusalReason]> = [
     [{ acr: 'urn:pwd', scope: '' }, 'acr_missing'],
     [{ auth_time: at - 70 }, 'authentication_too_old'],
@@ -420,9 +399,6 @@ t.test('The explanation shows what the route requires, what the token has, and w
   for (const [lack, reason] of rows) {
     const refused = await explain({ ...met, ...lack }, [{}, requirement])
     t.hasStrict(refused, { verdict: 'refused', refusal: { reason, meaning: ADVICE[reason].meaning } })
-    if (reason === 'scope_missing') {
-      t.match(new Map(step(refused, 'requirement').compared), new Map([['granted', 'write'], ['missing', 'read']]))
-    }
   }
   t.equal(
     (await explain({ scope: '' }, [{ scope: ['x'] }, { acr: ['y'] }])).refusal?.reason,
