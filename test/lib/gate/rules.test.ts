@@ -1,7 +1,7 @@
 import t from 'tap'
 import { timeoutSecondsOf } from '../../../lib/gate/executor.ts'
 import { parseRule, type GateRule } from '../../../lib/gate/rule.ts'
-import { createRules } from '../../../lib/gate/rules.ts'
+import { createRules, nameMatches } from '../../../lib/gate/rules.ts'
 
 t.test('Rules that overlap make no table, and neighbours do.', async t => {
   const rulesFor = (...paths: string[]) =>
@@ -20,4 +20,21 @@ t.test('A request has the time limit of its rule, and a batch the longest of its
   t.strictSame([of(rule()), of(rule(5)), of(rule(5), rule()), of(rule(5), rule(60), rule())], [30, 5, 30, 60])
   const gated = { pathRules: { rules: [rule(7)] } } as never
   t.equal(timeoutSecondsOf({ gated, mcpMatches: null }, 30), 7)
+})
+
+const ruleOf = (given: object): GateRule => parseRule(given, { isRefused: () => false, tell: () => {} })!
+
+t.test('Matches are named by method and tool, each once.', async t => {
+  const rule = ruleOf({ path: '/a' })
+  const names = [[undefined, undefined], ['m', undefined], ['m', 't'], ['m', 't']] as const
+  t.equal(nameMatches(names.map(([method, tool]) => ({ rule, method, tool }))), 'any, m, m t')
+})
+
+t.test('A path is near an enforced rule if one program may read it so, unless paths are exact.', async t => {
+  const rules = [ruleOf({ path: '/closed', observe: false }), ruleOf({ path: '/open' })]
+  const paths = ['/Closed/', '/closed.json', '/closed;v=1', '/Open/', '/other']
+  for (const exactPaths of [false, true]) {
+    const { isNearEnforced } = createRules(rules, { exactPaths })
+    t.strictSame(paths.map(path => isNearEnforced('GET', path)), [!exactPaths, !exactPaths, !exactPaths, false, false])
+  }
 })
