@@ -156,7 +156,7 @@ function splitWords (line: string): Array<string | null> {
     if (end !== undefined) words.push(null)
     if (space !== undefined || end !== undefined) continue
     const quoted = double?.replace(/\\(?:([$`"\\])|\n)/g, '$1')
-    word = (word ?? '') + (single ?? quoted ?? escaped ?? bare ?? unescapeAnsi(ansi ?? ''))
+    word = (word ?? '') + (single ?? quoted ?? escaped ?? bare ?? unescapeAnsi(ansi!))
   }
   finish()
   return words
