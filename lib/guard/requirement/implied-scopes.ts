@@ -16,6 +16,8 @@ export function createScopeGranters (implications: ScopeImplications): ScopeGran
   const known = new Map<string, readonly string[]>()
 
   return scope => {
+    // Routes may name any number of scopes while they run: only those of the settings are kept.
+    if (!direct.has(scope)) return NONE
     const granters = known.get(scope) ?? reachable(scope, direct)
     known.set(scope, granters)
     return granters
