@@ -5,7 +5,7 @@ import { decodeSecret, FORMATS, hasScheme, type FormatName } from '../../../lib/
 const ROWS: Readonly<Record<FormatName, readonly [taken: readonly string[], refused: readonly string[]]>> = {
   domain: [
     ['tenant.example', 'tenant.example:8443', 'https://x', 'HTTPS://x', 'a+b-c.1://x', 'localhost', '[::1]:8443'],
-    ['', 'a..b', '.a', 'a.', 'a%41', 'a:', 'a b', 'a/b', 'a:0', '1x://', 'a:99999', '1.2.3.4.5', '999.1.1.1', 'xn--a']
+    ['', 'a..b', '.a', 'a.', 'a%41', 'a:', 'a b', 'a/b', 'a:0', '1x://', 'a:99999', '1.2.3.4.5', '999.1.1.1']
   ],
   'safe-url': [
     ['https://a.example/', 'https://a.example/x', 'http://localhost:1/'],
