@@ -8,7 +8,7 @@ const LIFETIME_SECONDS = 60
 const JTI_BYTES = 16
 
 /** The request that a statement is about. Exported for the declarations of the package. */
-interface StatedRequest {
+export interface StatedRequest {
   /** The address of the gate, as its reader knows it. */
   readonly issuer: string
   /** Who is to read it. */
