@@ -47,12 +47,16 @@ function interceptedLink (port: number) {
     listeners,
     /** Called before each command of the reader. */
     before: async (_command: string, _script: string) => {},
+    /** Called before the answer to such a command is passed on. */
+    after: async (_script: string) => {},
     open (given: LinkListeners) {
       const isReader = listeners.push(given) === 2
       const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${port}`), given, processSurroundings.steadyMs)
       const call: RedisCall = async (command, ...args) => {
         if (isReader) await intercepted.before(command, String(args[0]))
-        return link.call(command, ...args)
+        const answer = await link.call(command, ...args)
+        if (isReader) await intercepted.after(String(args[0]))
+        return answer
       }
       return { call, close: () => link.close() }
     }
@@ -484,6 +488,18 @@ t.test('A reason that is known stays until the store answers, and an earlier con
   fail!(denied)
   await until('the later one reads', () => changes.length === 6)
   t.strictSame([changes.slice(4), isLoaded()], [['unreachable', null], true])
+
+  let answer: (() => void) | undefined
+  link.after = async script => {
+    if (script === READ) await new Promise<void>(resolve => { answer ??= resolve })
+  }
+  await until('an answer waits', () => answer !== undefined)
+  close()
+  ready()
+  link.after = async () => {}
+  answer!()
+  await until('the later one reads', () => changes.length === 8)
+  t.strictSame([changes.slice(6), isLoaded()], [['unreachable', null], true])
 })
 
 t.test('Much that is over goes without a pause between pages', { skip: skipRedis }, async t => {
