@@ -23,7 +23,7 @@ function measure (kind, effect) {
     lifeSeconds: 86_410,
     clockToleranceSeconds: 5,
     now: () => now,
-    steadyMs: () => 0,
+    agreedNow: () => now,
     seconds: () => now
   })
   globalThis.gc()

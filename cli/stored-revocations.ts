@@ -86,7 +86,7 @@ export async function readStoredRevocations (
   const { view, judge } = createRevocationView({ ...revocation, outage: 'serve' }, {
     ...settings.idp,
     now: () => now,
-    steadyMs: () => 0,
+    agreedNow: () => now,
     seconds: () => seconds
   })
   const fault = await readStore(revocation.store, (key, record, clockSeconds) => {

@@ -53,9 +53,9 @@ export async function createRevocation (options: RevocationPartsOptions) {
   const clock = createStoreClock(surroundings)
   const { view, judge } = createRevocationView(revocation, {
     ...idp,
-    ...surroundings,
+    now,
     isOpen,
-    seconds: clock.seconds,
+    ...clock,
     onNews: news => transmitters.find(({ sender }) => sender.name === news.source)?.note(news)
   })
   // First, because a secret may be missing: nothing is open then.
@@ -189,10 +189,10 @@ interface Openness {
 /** What a process knows of the store of revocations, and how it judges tokens by it. */
 export function createRevocationView (
   revocation: RevocationSettings,
-  { issuers, clockToleranceSeconds, isOpen = false, now, steadyMs, seconds, onNews }:
+  { issuers, clockToleranceSeconds, isOpen = false, now, agreedNow, seconds, onNews }:
     & Openness
     & Pick<Settings['idp'], 'issuers' | 'clockToleranceSeconds'>
-    & Pick<ViewOptions, 'now' | 'steadyMs' | 'seconds' | 'onNews'>
+    & Pick<ViewOptions, 'now' | 'agreedNow' | 'seconds' | 'onNews'>
 ) {
   const names = new Set(issuers.map(({ issuer }) => withoutTrailingSlash(issuer)))
   const view = createView({
@@ -203,7 +203,7 @@ export function createRevocationView (
     lifeSeconds: revocation.retentionSeconds + 2 * clockToleranceSeconds,
     clockToleranceSeconds,
     now,
-    steadyMs,
+    agreedNow,
     seconds,
     onNews
   })

@@ -34,8 +34,8 @@ export interface ViewOptions extends SharesOptions {
   readonly clockToleranceSeconds: number
   /** Unix seconds. */
   readonly now: () => number
-  /** Milliseconds of a clock that is never set. */
-  readonly steadyMs: () => number
+  /** Unix seconds by which what is over is forgotten: see the clock of the store. */
+  readonly agreedNow: () => number
   /** Seconds of the clock of the store. */
   readonly seconds: () => number
   /** Called for what is new of the stream of a transmitter. */
@@ -60,7 +60,7 @@ export type View = ReturnType<typeof createView>
  * its own end: the store refuses an event for which there is no room.
  */
 export function createView (
-  { max, issuers, transmitters = [], lifeSeconds, clockToleranceSeconds, now, steadyMs, seconds, onNews }: ViewOptions
+  { max, issuers, transmitters = [], lifeSeconds, clockToleranceSeconds, now, agreedNow, seconds, onNews }: ViewOptions
 ) {
   /** The records as they are written: there may be two million, and few of them are ever asked for. */
   const byKey = new Map<string, string>()
@@ -76,9 +76,6 @@ export function createView (
   /** Not of `byKey` yet: the engine keeps each table that the map has outgrown for an iterator that has not moved. */
   let swept = new Map<string, string>().entries()
   let version = 0
-  /** What the system's clock showed first: while it leaps ahead, nothing is forgotten. */
-  const first = { now: now(), steadyMs: steadyMs() }
-  const earliestNow = (): number => Math.min(now(), first.now + (steadyMs() - first.steadyMs) / 1000)
 
   function recordOf (key: string): RevocationRecord | undefined {
     const text = byKey.get(key)
@@ -116,7 +113,7 @@ export function createView (
    * kept.
    */
   function sweep (steps: number): void {
-    const [unixSeconds, ownSeconds] = [earliestNow(), seconds()]
+    const [unixSeconds, ownSeconds] = [agreedNow(), seconds()]
     for (let n = 0; n < steps; n++) {
       const { done, value } = swept.next()
       if (done) {
@@ -143,18 +140,19 @@ export function createView (
     }
   }
 
-  /** What refuses a token. @param latest the last `iat` or `auth_time` that a right clock can have given */
+  /** What refuses a token that has not expired by our clock. Where that leaps ahead, it ends before its records do. */
   function refusing (
     record: RevocationRecord,
     { issuedAt, loginAt }: RevocationFacts,
-    latest: number
+    unixSeconds: number
   ): Part | undefined {
+    const latest = unixSeconds + clockToleranceSeconds
     const enabledAt = partOf(record, 'n')?.at ?? -1
     return record.parts.find(part => {
       const { kind, at } = part
       // What lifts a block has no effect before its time: the clock of its sender may be wrong.
       if (kind === 'b') return enabledAt <= at || enabledAt / 1000 > latest
-      if (!TABLES[0]!.includes(kind) || isPartOver(part, seconds(), earliestNow())) return false
+      if (!TABLES[0]!.includes(kind) || isPartOver(part, seconds(), unixSeconds)) return false
       const moment = Math.floor(at / 1000) + (kind === 'C' || kind === 'L' ? clockToleranceSeconds : 0)
       const isLater = (time: number): boolean => time <= latest && Math.floor(time) > moment
       // Nothing says that a token without `iat`, or with one in the future, is newer.
@@ -263,18 +261,15 @@ export function createView (
     /** What refuses a token, or undefined if nothing does. Times of tokens are compared in whole seconds. */
     revocationOf (facts: RevocationFacts): Revocation | undefined {
       if (byKey.size === 0) return undefined
-      const latest = now() + clockToleranceSeconds
       for (const key of facts.keys) {
         const record = recordOf(key)
-        const part = record && refusing(record, facts, latest)
+        const part = record && refusing(record, facts, now())
         if (part) return { ...originOf(part, key), at: Math.floor(part.at / 1000) }
       }
       return undefined
     },
     /** Forgets some of what is over. It is called now and then, so that what is over goes although nothing comes. */
     sweep: (): void => sweep(FULL_SWEEP),
-    /** A time that is not ahead of the right one, though the system's clock leaps. Unix seconds. */
-    earliestNow,
     /** The number of keys with a cutoff or an end, and of those with a block. */
     size: (): number => shares[0]!.size() + shares[1]!.size()
   }

@@ -19,8 +19,8 @@ export function startStoreReader (
     max: 1_000_000,
     issuers: ['https://issuer.example'],
     clockToleranceSeconds: 5,
-    ...surroundings,
-    seconds: clock.seconds,
+    now,
+    ...clock,
     ...given
   })
   const changes: Array<string | null> = []

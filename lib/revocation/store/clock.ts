@@ -16,6 +16,10 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
   /** Seconds that are added to each count, for times as this instance has them. */
   const offsets = new Map<string, number>()
 
+  /** What clocks that can be set showed first, or last, less our steady clock: the system's, and the store's. */
+  const systemMs = shiftMs
+  let storeMs: number | undefined
+
   /** Our clock at the last call. They are made one by one. */
   let offeredMs = 0
   const readMs = (): number => steadyMs() + shiftMs
@@ -29,8 +33,17 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
       offeredMs = readMs()
       return Math.floor(offeredMs - offsetOf(count) * 1000)
     },
-    /** Takes what the store has. */
-    see (count: string, ms: number): void {
+    /**
+     * Unix seconds: the middle of the system's clock, the same as it was at start and counted on, and the store's. One
+     * of them may leap, or have been wrong at start. Without a store it is the lower one.
+     */
+    agreedNow (): number {
+      const shown = [now() * 1000, systemMs + steadyMs(), storeMs === undefined ? -Infinity : storeMs + steadyMs()]
+      return shown.sort((a, b) => a - b)[1]! / 1000
+    },
+    /** Takes what the store has. @param unixMs the store's own time */
+    see (count: string, ms: number, unixMs: number): void {
+      storeMs = unixMs - steadyMs()
       const offset = offsets.get(count)
       if (offsets.size === 0) {
         shiftMs = ms - steadyMs()

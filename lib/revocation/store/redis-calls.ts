@@ -110,7 +110,7 @@ export function createRedisCalls (
     /** Reads the changes from the place on. */
     read: (call: RedisCall, isRestoring: boolean, patienceMs: number) =>
       inTurn(async () => {
-        const [given, ms, epoch, floor, known, found, isWaited, last, hasMore, ...news] = await call(
+        const [given, ms, unixSeconds, epoch, floor, known, found, isWaited, last, hasMore, ...news] = await call(
           'eval',
           READ,
           4,
@@ -129,9 +129,9 @@ export function createRedisCalls (
           isRestoring ? 'restoring' : '',
           patienceMs,
           ...others.flatMap(([name, lastMs]) => [name, Math.max(0, Math.floor(nowMs() - lastMs))])
-        ) as [string, string, string, string, number, string, number, string, number, ...string[]]
+        ) as [string, string, string, string, string, number, string, number, string, number, ...string[]]
         count = given
-        clock.see(count, Number(ms))
+        clock.see(count, Number(ms), Number(unixSeconds) * 1000)
         const isLost = known < answered
         answered = known
         if (isLost) view.lose(known)
@@ -198,7 +198,7 @@ export function createRedisCalls (
     /** Removes what is over of a page of the records. Returns the next cursor, and how many were removed. */
     clean: (call: RedisCall, cursor: string) =>
       inTurn(() => {
-        const times = [clock.offer(count), Math.floor(view.earliestNow())]
+        const times = [clock.offer(count), Math.floor(clock.agreedNow())]
         return call('eval', CLEAN, 2, STATE, RECORDS, count, ...times, cursor, PAGE) as Promise<[string, number]>
       }),
     place: (): string => place

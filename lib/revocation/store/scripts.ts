@@ -184,15 +184,16 @@ return answers`
  * that was answered (-1: none), this call, count, clock, a new count and epoch, the place (`$`: the last change),
  * about how many records, `restoring` while the instance has something to restore, milliseconds for which one that says
  * nothing counts, and the others that were there when it last looked, each with its silence. Returns: count, clock,
- * epoch, floor, the last call of the instance that the store knows (-1: none); after a loss its place then, else the
- * others with their silence if it has looked; whether others restore, the place of the last change that was read,
- * whether there are more, and key and record of each that is of another instance.
+ * Unix seconds, epoch, floor, the last call of the instance that the store knows (-1: none); after a loss its place
+ * then, else the others with their silence if it has looked; whether others restore, the place of the last change that
+ * was read, whether there are more, and key and record of each that is of another instance.
  */
 export const READ = `${CLOCK}
 if not count then
   count, clock = ARGV[6], tonumber(ARGV[5])
   redis.call('HSET', KEYS[1], 'count', count, 'clock', ARGV[5], 'epoch', ARGV[6], 'floor', '0-0')
 end
+local unixSeconds = redis.call('TIME')[1]
 local written, epoch, floor, last = unpack(redis.call('HMGET', KEYS[1], 'clock', 'epoch', 'floor', 'last'))
 local at = string.format('%.0f', clock)
 local known, knownPlace = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%S+)')
@@ -202,7 +203,7 @@ if known < tonumber(ARGV[2]) then
   for i = 11, (count ~= ARGV[4] or known >= 0) and #ARGV or 0, 2 do
     redis.call('HSETNX', KEYS[3], ARGV[i], string.format('%.0f', clock - tonumber(ARGV[i + 1])) .. ' ' .. ARGV[10])
   end
-  return { count, at, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 }
+  return { count, at, unixSeconds, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 }
 end
 local place, hasMore, news, others, size, reads = ARGV[7], 1, {}, '', 0, 0
 if place == '$' then place = last or floor end
@@ -261,7 +262,7 @@ if reads > 0 or known == -1 or isRestored or clock >= tonumber(written) + 400 th
     redis.call('HSET', KEYS[1], 'floor', low)
   end
 end
-local answer = { count, at, epoch, floor, known, others, isWaited, place, hasMore }
+local answer = { count, at, unixSeconds, epoch, floor, known, others, isWaited, place, hasMore }
 for _, text in ipairs(news) do answer[#answer + 1] = text end
 return answer`
 

@@ -12,6 +12,7 @@ import {
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
+import { createStoreClock } from '../../../lib/revocation/store/clock.ts'
 import { SCAN } from '../../../lib/revocation/store/scripts.ts'
 import { claimTarget, keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 import { createTransport } from '../../../lib/guard/provider/transport.ts'
@@ -80,7 +81,7 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   t.equal(parts!.revocations.state().fault, 'loading')
   const [text, one] = ['$3\r\n0-0\r\n', '$1\r\n1\r\n']
   const answers: Record<string, string> = {
-    EVAL: `*9\r\n${text}${one}${text}${text}:1\r\n${text}:0\r\n${text}:0\r\n`,
+    EVAL: `*10\r\n${text}${one}${one}${text}${text}:1\r\n${text}:0\r\n${text}:0\r\n`,
     EXISTS: ':0\r\n',
     XREAD: '*-1\r\n'
   }
@@ -166,7 +167,11 @@ t.test('An issuer has room for a million keys, and for no more', async t => {
     IDP_AUDIENCE: 'https://api.example',
     REVOCATION: { operators: { scope: 'revoke' } }
   })
-  const { view } = createRevocationView(revocation!, { ...idp, ...processSurroundings, seconds: () => 0 })
+  const { view } = createRevocationView(revocation!, {
+    ...idp,
+    ...createStoreClock(processSurroundings),
+    now: processSurroundings.now
+  })
   const said = { effect: 'cutoff', at: 1, event: 'e', source: 's', sender: ISSUER, standing: 'issuer' } as const
   const entries = Array.from({ length: 10_000 }, (_, index): RevocationEntry => ({ ...said, key: String(index) }))
   let release: (() => void) | undefined

@@ -31,7 +31,7 @@ function start ({ outage = 'refuse' as 'refuse' | 'serve', max = 10 } = {}) {
     lifeSeconds: 110,
     clockToleranceSeconds: 5,
     now,
-    steadyMs: () => 0,
+    agreedNow: () => 0,
     seconds: () => 0
   })
   const appended: RevocationEntry[] = []

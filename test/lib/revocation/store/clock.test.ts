@@ -13,7 +13,7 @@ function start () {
       const offered = clock.offer(from)
       const shown = from === to ? Math.max(storedMs, offered) : storedMs
       time.ms += tookMs
-      clock.see(to, shown)
+      clock.see(to, shown, 0)
       return shown
     }
   }
@@ -53,5 +53,30 @@ t.test('Of two counts, ages are the same, and no clock goes ahead of the steady 
     const written = heard - one.offsetOf('b')
     t.ok(Math.abs(one.offer('b') / 1000 - written - age) < 0.001, 'so it is in the store')
     t.ok(Number.isInteger(written))
+  }
+})
+
+t.test('Of three clocks that can be set, one may be wrong; without a store it is the lower one', async t => {
+  const time = { ms: 5000, now: 1000 }
+  const start = () => createStoreClock({ now: () => time.now, steadyMs: () => time.ms })
+  const right = start()
+  time.now = 200
+  const behind = start()
+  Object.assign(time, { ms: 7000, now: 1002 })
+  t.strictSame([right.agreedNow(), behind.agreedNow()], [1002, 202])
+  time.now = 9000
+  t.equal(right.agreedNow(), 1002, 'ours leaps')
+  time.now = 1001
+  t.equal(right.agreedNow(), 1001)
+  for (const clock of [right, behind]) clock.see('a', 1, 1_002_000)
+  Object.assign(time, { ms: 8000, now: 1003 })
+  t.strictSame([right.agreedNow(), behind.agreedNow()], [1003, 1003])
+  for (const leap of [3600, -3600]) {
+    time.now = 1003 + leap
+    t.equal(right.agreedNow(), 1003, 'ours leaps')
+    time.now = 1003
+    right.see('a', 1, (1003 + leap) * 1000)
+    t.equal(right.agreedNow(), 1003, 'that of the store leaps')
+    right.see('a', 1, 1_003_000)
   }
 })
