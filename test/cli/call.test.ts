@@ -24,7 +24,6 @@ import type { Variables } from '../helpers/variables.ts'
 const audience = 'https://holdfast.example/api'
 const provider = await startProvider({ audience })
 t.teardown(() => provider.close())
-const recorded = recordedOutputs(t, import.meta.filename)
 
 async function startService (settings: Variables = {}, from: LocalProvider = provider): Promise<Tenant> {
   const { url } = await startApp(t, { url: from.issuer } as Issuer, {
@@ -68,6 +67,7 @@ async function run (
 }
 
 const local = await startService()
+const recorded = recordedOutputs(t, import.meta.filename)
 
 t.test('A Bearer call shows the token request, the token, the request and the answer.', async t => {
   const { code, text } = await run(local, ['GET', '/api/private-scoped', '--scope', 'read:messages'])

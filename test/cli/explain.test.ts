@@ -82,7 +82,7 @@ async function run (
   argv: string[],
   { input = '', files = {}, env = provider, tenant, isTTY = false, program, isLive = tenant !== undefined, isShort = argv.length === 0 }: World = {}
 ): Promise<Shown> {
-  const record = recorded(argv)
+  const record = isLive ? undefined : recorded(argv)
   let text = ''
   const readFile = (path: string): string | undefined => files[path]
   const code = await explain(isShort ? argv : ['--full', ...argv], {
@@ -99,7 +99,7 @@ async function run (
     now,
     program
   })
-  if (!isLive) record(`${text}code ${code}`)
+  record?.(`${text}code ${code}`)
   return { code, text }
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Test } from 'tap'
 
 const HEAD = /^#### (.+)\n/m
@@ -10,7 +11,8 @@ const FOLDED = /^(@[\da-f]{8})\n/gm
 /**
  * Compares whole outputs with the text file beside a test, each by its test and its number in it. Blocks of lines that
  * recur stand once in the file, at its end. `npx tap --snapshot FILE` writes it anew: read the difference before it is
- * committed.
+ * committed. An entry that no test uses is a failure, unless a test is skipped. With `--grep` the file stays as it is.
+ * Call it after what the module awaits, and before its tests.
  * @param now the time to which those in an output are put in relation, in Unix seconds; without it each is one word
  */
 export function recordedOutputs (t: Test, testFile: string, now?: number) {
@@ -24,18 +26,25 @@ export function recordedOutputs (t: Test, testFile: string, now?: number) {
     below.set(name, block)
     return `${name}\n`
   }
-  const unfold = (text?: string): string | undefined => text?.replace(FOLDED, (_all, name) => unfold(known.get(name))!)
+  const unused = new Set(known.keys())
+  const entry = (name: string): string | undefined => {
+    unused.delete(name)
+    return known.get(name)?.replace(FOLDED, (_all, block) => entry(block)!)
+  }
   let current = t
   let count = 0
   t.beforeEach(child => {
     current = child as Test
     count = 0
   })
-  if (isWritten) {
-    t.teardown(() =>
-      writeFileSync(path, [...known, ...below].map(([head, text]) => `#### ${head}\n${text}`).join(''))
-    )
-  }
+  // Behind all tests of the file, which are queued by then.
+  setImmediate(() =>
+    t.test(`All of ${basename(path)} is used`, async child => {
+      if (isWritten) {
+        writeFileSync(path, [...known, ...below].map(([head, text]) => `#### ${head}\n${text}`).join(''))
+      } else if (t.counts.skip === 0) child.strictSame([...unused], [])
+    })
+  )
   return (about: unknown) => {
     const test = current
     const head = `${test.name} ${++count}`
@@ -45,7 +54,7 @@ export function recordedOutputs (t: Test, testFile: string, now?: number) {
       const text = stable(`${JSON.stringify(about)}\n${output}\n`, now)
       if (isWritten) {
         known.set(head, BLOCKS.reduce((text, block) => text.replace(block, fold), text))
-      } else test.equal(text, unfold(known.get(head)), head)
+      } else test.equal(text, entry(head), head)
     }
   }
 }
@@ -68,6 +77,7 @@ function stable (text: string, now?: number): string {
     .replace(/\/tmp\/holdfast-\w+-\w+|[^\s"']*\/\.tap\/fixtures\/[\w.-]+/g, named('folder'))
     .replace(/(?<=[\w\]]:)\d{5}\b/g, named('port'))
     .replace(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, time => since(Date.parse(time) / 1000))
+    .replace(/\b\d{4}-\d\d-\d\d(?= \(UTC\))/g, '<a day>')
     .replace(/\b\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT/g, time => since(Date.parse(time) / 1000))
     .replace(/\b1[789]\d{8}(?:\.\d+)?\b/g, seconds => since(Number(seconds)))
     .replace(/\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/g, named('uuid'))
