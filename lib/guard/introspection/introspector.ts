@@ -34,37 +34,28 @@ export interface IntrospectorOptions {
 
 /** Maximum number of calls at once, whatever is sent. */
 const MAX_IN_FLIGHT = 64
-/** Maximum number of tokens that wait for a call. Each gets its turn within the deadline of the calls under way. */
-const MAX_WAITING = 64
 
 const RETRY_AFTER_SECONDS = 1
 
 /** Asks the provider about tokens. */
 export function createIntrospector ({ transport, endpoint, authenticate, readSigned }: IntrospectorOptions) {
-  /** The calls by their tokens. The first `MAX_IN_FLIGHT` are under way, and the others wait. */
+  /** The calls by their tokens, those that wait included. */
   const running = new Map<
     string,
     { readonly session: ProviderSession, readonly answer: Promise<IntrospectionAnswer> }
   >()
-  const waiting: Array<() => void> = []
+  /** What begins each call that waits, in their order. Only good tokens wait, each until its own deadline. */
+  const waiting = new Set<() => void>()
   /**
    * `failures`: calls without an answer that could be used. `turnedAway`: tokens that caused no call, because too many
    * were under way.
    */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
 
-  /** Resolves when the call may begin. Returns undefined if there is no place for it. */
-  function takePlace (isStranger: boolean): Promise<void> | undefined {
-    if (running.size < MAX_IN_FLIGHT) return Promise.resolve()
-    if (isStranger || waiting.length >= MAX_WAITING) return undefined
-    return new Promise(resolve => {
-      waiting.push(resolve)
-    })
-  }
+  const callsUnderWay = (): number => running.size - waiting.size
 
-  async function call (token: string, session: ProviderSession, place: Promise<void>): Promise<IntrospectionAnswer> {
-    await place
-    return post(token, session).then(answer => {
+  function call (token: string, session: ProviderSession, turn: Promise<void>): Promise<IntrospectionAnswer> {
+    return turn.then(() => post(token, session)).then(answer => {
       counts[answer.claims ? 'active' : 'inactive']++
       return answer
     }, error => {
@@ -80,7 +71,8 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     }).finally(() => {
       session.close()
       running.delete(token)
-      waiting.shift()?.()
+      // A call that ended while it waited frees no place.
+      if (callsUnderWay() < MAX_IN_FLIGHT) waiting.values().next().value?.()
     })
   }
 
@@ -109,18 +101,32 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
     ask (token: string, isStranger: boolean): Promise<IntrospectionAnswer> {
       const shared = running.get(token)
       if (shared) return shared.answer
-      const place = takePlace(isStranger)
-      if (!place) {
+      const isFree = running.size < MAX_IN_FLIGHT
+      if (!isFree && isStranger) {
         counts.turnedAway++
         return Promise.reject(unavailable('busy'))
       }
+      let cut = (): void => {}
       // Opened now, so that the deadline counts the time in which the token waits.
-      const session = transport.open()
-      const answer = call(token, session, place)
+      const session = transport.open(() => cut())
+      const turn = isFree
+        ? Promise.resolve()
+        : new Promise<void>((resolve, reject) => {
+          const begin = (): void => {
+            waiting.delete(begin)
+            resolve()
+          }
+          waiting.add(begin)
+          cut = () => {
+            waiting.delete(begin)
+            reject(new ProviderFailure('deadline'))
+          }
+        })
+      const answer = call(token, session, turn)
       running.set(token, { session, answer })
       return answer
     },
-    state: () => ({ ...counts, inFlight: Math.min(running.size, MAX_IN_FLIGHT) }),
+    state: () => ({ ...counts, inFlight: callsUnderWay() }),
     close (): void {
       for (const { session } of running.values()) session.close()
       transport.close()

@@ -47,7 +47,8 @@ export interface ProviderSession {
 }
 
 export interface Transport {
-  open (): ProviderSession
+  /** @param onEnd called once, when the session is closed or its deadline has passed */
+  open (onEnd?: () => void): ProviderSession
   /** Closes the connections that are kept between sessions. */
   close (): void
 }
@@ -133,13 +134,16 @@ export function createTransport (options: TransportOptions = {}): Transport {
     return isLoopbackHttp(url) || isBypassed(url) ? undefined : proxy
   }
 
-  function open (): ProviderSession {
+  function open (onEnd?: () => void): ProviderSession {
     const agents = keepAlive ? kept ??= openAgents() : openAgents()
     const abort = new AbortController()
     // The deadline races with the request: undici obeys the signal only once it has a connection, and would wait for a
     // proxy that hangs.
     const over = new Promise<never>((_resolve, reject) => {
-      abort.signal.onabort = () => reject(new ProviderFailure('deadline'))
+      abort.signal.onabort = () => {
+        reject(new ProviderFailure('deadline'))
+        onEnd?.()
+      }
     })
     over.catch(ignore)
     const timer = setTimeout(close, deadlineMs)
