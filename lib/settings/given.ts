@@ -61,9 +61,10 @@ export function readMembers (section: object, reading: Reading, known = TREE_SET
 
 /**
  * The value that a text of the environment stands for. Where blanks alone separate a list, a comma is part of a text.
+ * So is a line break or a tab, for which the text is then refused.
  */
 export function ofVariable (name: SettingName, value: unknown): unknown {
-  return settingSpec(name).blanks && typeof value === 'string' ? value.split(/\s+/).filter(Boolean) : value
+  return settingSpec(name).blanks && typeof value === 'string' ? value.split(' ').filter(Boolean) : value
 }
 
 /** @param path how the source names the setting */

@@ -91,6 +91,13 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
   }, 'and each value has the place where it was found')
 })
 
+t.test('Blanks alone separate the audiences of the environment. A control character is part of one, and refused.', t => {
+  const audience = (text: string): unknown => collect({}, { IDP_AUDIENCE: text }).values.idp.audience
+  t.strictSame(audience(' a,b  c '), ['a,b', 'c'])
+  t.strictSame(audience('a\tb\n'), ['a\tb\n'])
+  t.end()
+})
+
 t.test('AUDIT says where the audit goes, and its pseudonyms are still those of the file.', async t => {
   const key = 'pseudonymKey: { env: KEY }'
   for (const [file, audit] of [
