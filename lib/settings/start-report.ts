@@ -1,5 +1,6 @@
 import { endOfDay } from '../guard/observing.ts'
 import { hostsOf, parseRedisUrl, type RedisPlace } from '../guard/redis/redis-url.ts'
+import { issuerSpellings } from '../guard/provider/provider-url.ts'
 import { hasScheme } from './formats.ts'
 import type { Settings } from './settings.ts'
 
@@ -65,6 +66,10 @@ export function observingWarning ({ server: { observe }, gate }: Pick<Settings, 
       : '')
 }
 
+function isIssuerOf (domain: string, issuer: string): boolean {
+  return issuerSpellings(new URL(`https://${domain}/`).href).includes(issuer)
+}
+
 /**
  * Returns one warning for each setting that can be used but that an operator should reconsider. Of values they hold
  * only hosts and issuers.
@@ -77,7 +82,7 @@ export function startWarnings (settings: Settings, now: () => number): string[] 
       'IDP_DOMAIN starts with a scheme, so there is no issuer and every token will be refused. Write only the ' +
         'host, without https://'
     )
-  } else if (idp.domain !== undefined && idp.issuer !== undefined && idp.issuer !== `https://${idp.domain}/`) {
+  } else if (idp.domain !== undefined && idp.issuer !== undefined && !isIssuerOf(idp.domain, idp.issuer)) {
     warnings.push(
       'IDP_DOMAIN (idp.domain) is not used, because IDP_ISSUER (idp.issuer) is set too, from whichever source. ' +
         'Remove the one that is wrong'

@@ -131,6 +131,13 @@ t.test(
           IDP_ISSUER: 'https://tenant.example/'
         }
       },
+      {
+        values: {
+          PUBLIC_URL: 'https://api.example',
+          IDP_DOMAIN: 'Tenant.example:443',
+          IDP_ISSUER: 'https://tenant.example'
+        }
+      },
       { values: { PUBLIC_URL: 'https://api.example', IDP_DOMAIN: undefined, IDP_ISSUER: 'https://login.example/' } }
     ]
     for (const { values, unknownVariables = [], patterns = [] } of cases) {
