@@ -43,18 +43,20 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
   /** The time of the last verification event, and when one was last asked for, in Unix seconds. */
   let verifiedAt: number | undefined
   let askedAt = -Infinity
+  /** The same as its news say, by the clock of whoever asked. */
+  let lastAt = -Infinity
 
   return {
-    /** The news that a verification with this state is asked for. */
+    /** The news that a verification with this state is asked for: the newest, whatever clock the last one had. */
     asking: (sender: string, state: string, now: number): RevocationEntry =>
-      newsEntry({ sender, event: ASKED + state, at: now }),
+      newsEntry({ sender, event: ASKED + state, at: Math.max(now, lastAt + 0.001) }),
     /** Takes news of the stream from the log. */
     note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
       if (event === VERIFIED) verifiedAt = Math.max(verifiedAt ?? 0, at)
       if (!event.startsWith(ASKED)) return
       const asked = event.slice(ASKED.length)
       states = [...states.filter(state => state !== asked), asked].slice(-MAX_STATES)
-      askedAt = Math.max(askedAt, at)
+      askedAt = lastAt = Math.max(lastAt, at)
     },
     async isStateKnown (state: unknown): Promise<boolean> {
       for (let left = PATIENCE.steps; !states.includes(state as string); left--) {
@@ -70,7 +72,10 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
      * Whether what was asked for does not come back. One that was asked for too early has no answer, so another one has
      * to be missing, too.
      */
-    isOverdue: (now: number, periodSeconds: number): boolean =>
-      now > askedAt + ANSWER_SECONDS && (verifiedAt ?? -Infinity) < askedAt - periodSeconds - ANSWER_SECONDS
+    isOverdue (now: number, periodSeconds: number): boolean {
+      // A clock that was ahead has been set right.
+      askedAt = Math.min(askedAt, now)
+      return now > askedAt + ANSWER_SECONDS && (verifiedAt ?? -Infinity) < askedAt - periodSeconds - ANSWER_SECONDS
+    }
   }
 }

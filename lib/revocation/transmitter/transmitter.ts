@@ -78,7 +78,7 @@ export type Transmitter = ReturnType<typeof createTransmitter>
  */
 export function createTransmitter (given: TransmitterOptions) {
   const { issuer: name, authenticate, delivery, transport, surroundings, onEvent } = given
-  const { now, randomBytes } = surroundings
+  const { now, steadyMs, randomBytes } = surroundings
   let configuration: TransmitterConfiguration | undefined
   let learning: Promise<string> | undefined
   let stream: ReturnType<typeof factsOf> | undefined
@@ -93,8 +93,8 @@ export function createTransmitter (given: TransmitterOptions) {
   let statusAt = -Infinity
   /** The status that was last told. */
   let reported = 'unknown'
-  /** When the stream is verified next, in Unix seconds. */
-  let verifyAt = 0
+  /** When the stream is verified next, by the clock that is never set. Undefined until it was. */
+  let verifyMs: number | undefined
 
   const keys = createKeySource({
     fetch: createKeySetFetch({ transport, locate: learn, algs: EVENT_ALGS }),
@@ -183,7 +183,8 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   function setStatus (word: string | undefined, at: number): void {
-    if (word === undefined || at < statusAt) return
+    // What is dated ahead of now was so by a clock that has been set right.
+    if (word === undefined || (at < statusAt && statusAt <= now())) return
     status = word
     statusAt = at
     report()
@@ -224,13 +225,14 @@ export function createTransmitter (given: TransmitterOptions) {
    * what has become of the stream in silence.
    */
   async function verify ({ id }: ReturnType<typeof factsOf>): Promise<void> {
-    if (now() < verifyAt) return
-    if (verifyAt > 0) setStatus(await client.readStatus(id), now())
-    const at = now()
-    verifyAt = at + periodSeconds()
+    if (verifyMs !== undefined) {
+      if (steadyMs() < verifyMs) return
+      setStatus(await client.readStatus(id), now())
+    }
+    verifyMs = steadyMs() + periodSeconds() * 1000
     if (!isVerified()) return
     const state = randomBytes(12).toString('base64url')
-    await given.announce(verification.asking(name, state, at))
+    await given.announce(verification.asking(name, state, now()))
     await client.requestVerification(id, state)
   }
 

@@ -37,3 +37,13 @@ t.test('What was asked for is overdue if the answer before it is missing as well
   }
   t.end()
 })
+
+t.test('What is asked for is the newest, whatever the clocks that asked', t => {
+  const { note, asking, isOverdue } = createStreamVerification({ after: () => () => {} })
+  t.equal(asking('t', 's', 1000).at, 1000)
+  note({ event: 'asked s', at: 1_000_000 })
+  t.strictSame([asking('t', 's', 1000).at, asking('t', 's', 1_000_001).at], [1_000_000.001, 1_000_001])
+  t.strictSame([isOverdue(1000, 600), isOverdue(1060, 600), isOverdue(1061, 600)], [false, false, true])
+  t.equal(asking('t', 's', 1061).at, 1_000_000.001)
+  t.end()
+})

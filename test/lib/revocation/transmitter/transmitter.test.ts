@@ -23,6 +23,8 @@ const HASTE = 20
 
 interface Given extends Partial<TransmitterOptions> {
   isLeader?: boolean
+  /** How wrong the clock is that can be set. */
+  wrongMs?: number
   onKeyEvent?: (event: TransmitterEvent) => void
   /** Before it starts. */
   prepare?: (transmitter: EventTransmitter) => void
@@ -38,7 +40,7 @@ function answerFrom ({ answers }: EventTransmitter, waiting: Map<string, string>
 }
 
 /** A stream of a transmitter on loopback, whose client is `c`. */
-async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given }: Given = {}) {
+async function start (t: Test, { isLeader = true, wrongMs = 0, prepare, onKeyEvent, ...given }: Given = {}) {
   const remote = await startEventTransmitter(t)
   prepare?.(remote)
   const statuses: string[] = []
@@ -48,7 +50,8 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
   const stored: RevocationEntry[] = []
   const news: RevocationEntry[] = []
   const store: { fault?: Error | undefined } = {}
-  const clock = { ms: 0 }
+  const clock = { ms: 0, wrongMs }
+  const now = (): number => (Date.now() + clock.ms + clock.wrongMs) / 1000
   const stream = createTransmitter({
     issuer: remote.url,
     delivery: 'poll',
@@ -63,7 +66,8 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     calls: createTransport(),
     surroundings: {
       ...processSurroundings,
-      now: () => (Date.now() + clock.ms) / 1000,
+      now,
+      steadyMs: () => processSurroundings.steadyMs() + clock.ms,
       after: (ms, run) => processSurroundings.after(ms / HASTE, run)
     },
     take: (text, sender) => receiver.take(text, sender),
@@ -96,7 +100,7 @@ async function start (t: Test, { isLeader = true, prepare, onKeyEvent, ...given 
     senders: [stream.sender],
     logoutSenders: [],
     findSigner: findSignerByCrypto,
-    now: () => (Date.now() + clock.ms) / 1000,
+    now,
     append: async entries => {
       if (store.fault) throw store.fault
       for (const entry of entries) (entry.effect === 'state' ? news : stored).push(entry)
@@ -619,6 +623,23 @@ t.test('The status is read again with each verification, and a stream that was d
   remote.answers['GET /stream'] = found
   remote.answers['GET /status'] = [200, { status: 'enabled' }]
   await until('it is known', () => stream.state().status === 'enabled')
+})
+
+t.test('Where the clock was ahead at the start and has been set right, a stream is verified and its news count', async t => {
+  const { remote, clock, stream, receiver } = await start(t, { wrongMs: 86_400_000 })
+  await until('it is verified', () => remote.bodies('POST /verify').length === 1)
+  t.equal(stream.state().status, 'enabled')
+  clock.wrongMs = 0
+  for (const status of ['paused', 'enabled']) {
+    await receiver.take(remote.set(STREAM_UPDATED, { status }), stream.sender)
+    t.equal(stream.state().status, status)
+  }
+  clock.ms += 601_000
+  await until('it is verified again', () => remote.bodies('POST /verify').length === 2)
+  const polls = remote.bodies('POST /poll').length
+  await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
+  clock.ms += 61_000
+  await until('it is told', () => stream.state().status === 'failing')
 })
 
 t.test('A transmitter that is down is retried until it is back', async t => {
