@@ -136,13 +136,15 @@ function compared (kind: SubjectPart['kind'], claim: string, issuer: string, val
   return { kind, target: claimTarget(claim, issuer, value) }
 }
 
-function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject {
+/** One of another issuer names nothing here, beside one that does. */
+function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectRules): Subject | undefined {
   if (!Array.isArray(identifiers) || identifiers.length === 0) throw misunderstood('the aliases have no identifiers')
-  return identifiers.flatMap(given => {
+  const parts = identifiers.map(given => {
     const identifier = objectOf(given, 'an identifier')
     if (formatOf(identifier) === 'aliases') throw misunderstood('aliases are inside aliases')
-    return readSimple(identifier, role, rules) ?? []
+    return readSimple(identifier, role, rules)
   })
+  return parts.every(part => part === undefined) ? undefined : parts.flatMap(part => part ?? [])
 }
 
 /** @param subjects the subject, or the members of a complex one, which share the maximum */

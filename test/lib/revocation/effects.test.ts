@@ -253,6 +253,11 @@ const ROWS: readonly Row[] = [
     expected: [['login', sub], ['login', ['claim', TOKENS, 'email', 'a@b']]]
   },
   {
+    title: 'an alias of another issuer beside one of this names nothing',
+    claims: { sub_id: { format: 'aliases', identifiers: [{ ...USER, iss: 'https://other.example' }, USER] } },
+    expected: [['login', sub]]
+  },
+  {
     title: 'only a device, which the settings map, is compared',
     type: `${CAEP}credential-change`,
     claims: complex({ device: { format: 'opaque', id: 'd1' } }),
@@ -311,7 +316,15 @@ const ROWS: readonly Row[] = [
   {
     title: 'an alias of another issuer',
     claims: { sub_id: { format: 'aliases', identifiers: [{ ...USER, iss: 'https://other.example' }] } },
-    expected: 'unmapped'
+    expected: 'foreign'
+  },
+  {
+    title: 'a user of another issuer by an alias beside a session',
+    claims: complex({
+      user: { format: 'aliases', identifiers: [{ ...USER, iss: 'https://other.example' }] },
+      session: SESSION
+    }),
+    expected: 'foreign'
   },
   { title: 'a complex subject without a member', claims: complex({}), expected: 'foreign' },
   {
