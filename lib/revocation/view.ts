@@ -67,6 +67,8 @@ export function createView (
   const shares = TABLES.map(() => createShares({ max, issuers }))
   /** A name that was hashed before is found in less time. */
   const names = issuers && new Map([...issuers, ...transmitters, '*'].map(name => [name, name]))
+  /** Of these, only news are held. */
+  const senders = new Set(transmitters.filter(name => issuers?.includes(name) === false))
   /** Keys that the store has, in the order of the calls that have shown it, and the last call that is forgotten. */
   const recent: { readonly keys: string[], readonly calls: number[] } = { keys: [], calls: [] }
   let forgotten = -1
@@ -179,6 +181,7 @@ export function createView (
       if (issuer !== named) return
       const stored = readRecord(text)
       if (!stored || stored.parts.length === 0) return
+      if (senders.has(named!) && stored.parts.some(({ kind }) => kind !== 's')) return
       let isLonger = false
       for (const part of stored.parts) {
         // What is over by what others ask for stays over.

@@ -437,6 +437,10 @@ t.test('Only records of its issuers and news of its transmitters are held', asyn
   }
   t.strictSame(news, [{ event: 'paused', source: A, at: NOW }])
   t.equal(recordOf(`stream ${B}`), undefined)
+  const served = start({ issuers: [B] })
+  served.hear(KEY, record())
+  served.hear(`stream ${A}`, record({ key: `stream ${A}`, effect: 'state', event: 'paused' }))
+  t.strictSame([served.size(), served.news.length], [0, 1], 'of a transmitter that is no issuer here, only its news')
   const open = start({ issuers: undefined })
   open.hear(keyOf(['sub', B, 'u']), record())
   t.equal(open.size(), 1)
