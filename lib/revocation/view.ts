@@ -185,7 +185,7 @@ export function createView (
       let isLonger = false
       for (const part of stored.parts) {
         // What is over by what others ask for stays over.
-        if (part.life >= lifeSeconds || part.heard + part.life <= seconds()) continue
+        if (part.life >= lifeSeconds || isPartOver(part, seconds(), agreedNow())) continue
         part.life = lifeSeconds
         isLonger = true
       }

@@ -615,6 +615,12 @@ t.test('What is kept for longer here is said to the store, and a part of a recor
     hear(KEY, record({}, { life }), 1, false)
     t.equal(hasUnsaid(), life === 50, `${life}`)
   }
+  for (const ahead of [0, 200]) {
+    const { hear, hasUnsaid, pass } = start()
+    pass(60)
+    hear(KEY, record({ at: NOW + ahead }, { life: 50 }), 1, false)
+    t.equal(hasUnsaid(), ahead > 0, 'what is over stays over, and what is dated ahead is not')
+  }
   const { hear, lose, hasUnsaid, sweep, size, pass, issuers } = start()
   hear(KEY, record({ effect: 'block' }), 1)
   hear(KEY, record(), 2, false)
