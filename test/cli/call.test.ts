@@ -304,7 +304,10 @@ t.test('--resolve names the address of a host, and a Host line is refused.', asy
   t.teardown(() => proxy.close())
   env.HTTP_PROXY = proxy.url
   t.match(await ask('--resolve', 'api.example:1:127.0.0.1'), { code: 0, text: containing('200 OK') }, 'by a proxy')
-  t.strictSame(proxy.tunnels, [`api.example:${port}`])
+  for (const host of ['localhost', '127.0.0.1']) {
+    t.match(await run(undefined, [`http://${host}:${port}/api/public`], env), { code: 0 }, host)
+  }
+  t.strictSame(proxy.tunnels, [`api.example:${port}`], 'this machine is asked without one')
   t.match(await ask('--resolve', `api.example:${port}:localhost`), {
     code: 1,
     text: /--resolve api\.example:\d+:localhost is not HOST:PORT:ADDRESS/
