@@ -41,8 +41,8 @@ t.test('A path is near an enforced rule if one program may read it so, unless pa
 
 t.test('A stream of events is cut as the messages of its path are.', async t => {
   for (const [isCut, cut] of [[true, { onlyRuled: true }], [false, {}]] as const) {
-    const tools = ruleOf({ path: '/mcp', mcp: { methods: ['tools/list'], ...cut } })
-    const { listOfStream } = createRules([tools, ruleOf({ path: '/other', methods: ['GET'] })])
+    const listing = ruleOf({ path: '/mcp', mcp: { methods: ['tools/list'], ...cut } })
+    const { listOfStream } = createRules([listing, ruleOf({ path: '/other', methods: ['GET'] })])
     const lists = [['GET', '/mcp'], ['POST', '/mcp'], ['GET', '/other']].map(([method, path]) => listOfStream(method!, path!))
     t.strictSame(lists.map(list => list !== undefined), [isCut, false, false])
   }
