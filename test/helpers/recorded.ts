@@ -78,11 +78,10 @@ function stable (text: string, now?: number): string {
     .replace(/(?<=[\w\]]:)\d{5}\b/g, named('port'))
     .replace(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, time => since(Date.parse(time) / 1000))
     .replace(/\b\d{4}-\d\d-\d\d(?= \(UTC\))/g, '<a day>')
-    .replace(/\d+ s(?= behind)/g, '<some s>')
     .replace(/\b\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT/g, time => since(Date.parse(time) / 1000))
     .replace(/\b1[789]\d{8}(?:\.\d+)?\b/g, seconds => since(Number(seconds)))
     .replace(/\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/g, named('uuid'))
     .replace(/(?<![\w-])[\w-]{16,}(?:\.[\w-]{16,})+/g, named('token'))
     .replace(/(?<=\bkid"?:? +"?|nonce"?:? +"?)[\w-]{10,}|(?<![\w-])[\w-]{40,}/g, named('text'))
-  return now === undefined ? known.replace(/\((?:now|in \d+ s|\d+ s ago)\)|\d+ s (?:ago|ahead)/g, '<soon>') : known
+  return now === undefined ? known.replace(/\((?:now|in \d+ s|\d+ s ago)\)|\d+ s (?:ago|ahead)|\d+ s(?= behind)/g, '<soon>') : known
 }
