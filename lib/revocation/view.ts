@@ -75,6 +75,8 @@ export function createView (
   /** Keys of which the store may know less, the newest last, and those of them that it has since. */
   let unsaid: string[] = []
   let confirmed = new Set<string>()
+  /** Keys that the store has not shown since it is read anew. */
+  let unseen = new Set<string>()
   /** Not of `byKey` yet: the engine keeps each table that the map has outgrown for an iterator that has not moved. */
   let swept = new Map<string, string>().entries()
   let version = 0
@@ -110,6 +112,12 @@ export function createView (
     unsaid.push(key)
   }
 
+  function forget (key: string, text: string): void {
+    count(readRecord(text)!, issuerOfKey(key), -1)
+    byKey.delete(key)
+    unseen.delete(key)
+  }
+
   /**
    * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is
    * kept.
@@ -123,10 +131,7 @@ export function createView (
         return
       }
       const [key, text] = value
-      const record = readRecord(text)!
-      if (!isRecordOver(record, ownSeconds, unixSeconds)) continue
-      count(record, issuerOfKey(key), -1)
-      byKey.delete(key)
+      if (isRecordOver(readRecord(text)!, ownSeconds, unixSeconds)) forget(key, text)
     }
   }
 
@@ -175,6 +180,7 @@ export function createView (
      */
     take (key: string, text: string, call: number, isWhole: boolean): void {
       const knownText = byKey.get(key)
+      unseen.delete(key)
       if (knownText === text) return hear(key, call)
       const named = issuerOfKey(key)
       const issuer = names && named !== undefined ? names.get(named) : named
@@ -208,6 +214,7 @@ export function createView (
     recordOf,
     /** From now on, what came by later calls than this one is said to the store. */
     lose (call: number): void {
+      unseen.clear()
       if (call < forgotten) {
         confirmed.clear()
         unsaid = [...byKey.keys()]
@@ -216,6 +223,14 @@ export function createView (
       const last = recent.calls.findLastIndex(number => number <= call)
       recent.calls.length = last + 1
       recent.keys.splice(last + 1).forEach(doubt)
+    },
+    /** The store, which has lost nothing, is read anew. */
+    expectAll (): void {
+      unseen = new Set(unsaid.length > 0 ? [] : byKey.keys())
+    },
+    /** The store was read: what it has not shown is over there, or was lifted and is over. */
+    forgetUnseen (): void {
+      for (const key of unseen) forget(key, byKey.get(key)!)
     },
     hasUnsaid: (): boolean => unsaid.length > 0,
     /** What the store may not know, the newest first. It is taken to know it once it has answered. */

@@ -2,7 +2,7 @@ import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
 import { readRecord, writeRecord, type MergeMode } from './record.ts'
-import { CHANGES, CLEAN, INSTANCES, MERGE, READ, RECORDS, RESTORING, SCAN, STATE } from './scripts.ts'
+import { CHANGES, CLEAN, FORGET_MS, INSTANCES, MERGE, READ, RECORDS, RESTORING, SCAN, STATE } from './scripts.ts'
 
 /** Records of one answer, and that are merged at once. A step must let requests through, and the store serve others. */
 const PAGE = 1000
@@ -38,6 +38,8 @@ export function createRedisCalls (
   let calls = 0
   let answered = -1
   let count = ''
+  /** When the store last answered a read, in seconds of its clock. */
+  let readAt = 0
   /** Up to where the changes were read. `$`: the next read finds that out. */
   let place = '$'
   /** The other instances at the last look, and when each has last said something. */
@@ -130,16 +132,22 @@ export function createRedisCalls (
           patienceMs,
           ...others.flatMap(([name, lastMs]) => [name, Math.max(0, Math.floor(nowMs() - lastMs))])
         ) as [string, string, string, string, string, number, string, number, string, number, ...string[]]
+        const isSame = given === count
         count = given
         clock.see(count, Number(ms), Number(unixSeconds) * 1000)
-        const isLost = known < answered
+        // Others have used the store meanwhile for so long that it has forgotten this one, and nothing else.
+        const isForgotten = known < 0 && isSame &&
+          Number(last) / 1000 + clock.offsetOf(count) > readAt + FORGET_MS / 1000
+        const isLost = known < answered && !isForgotten
+        readAt = clock.seconds()
         answered = known
         if (isLost) view.lose(known)
         // Others have read on, and what this instance has missed is gone.
-        const isBehind = !isLost && place !== '$' && isBefore(place, floor)
+        const isBehind = isForgotten || (!isLost && place !== '$' && isBefore(place, floor))
+        if (isBehind) view.expectAll()
         // What was written instead of what was lost stands behind the place that the store knows.
         place = isLost ? found || '0-0' : isBehind ? '$' : last
-        if (!isLost && found !== '') {
+        if (!isLost && !isForgotten && found !== '') {
           const [, ...words] = found.split(' ')
           others = words.flatMap((name, n) => n % 2 === 0 ? [[name, nowMs() - Number(words[n + 1])] as const] : [])
         }
@@ -192,6 +200,7 @@ export function createRedisCalls (
           if (!isLast) asked = readPage(call, next)
           // The store has it if it has the next call.
           for (let n = 0; n < found.length; n += 2) take(found[n]!, found[n + 1]!, true, calls + 1)
+          if (next === '0') view.forgetUnseen()
           if (isLast) return next
         }
       }),

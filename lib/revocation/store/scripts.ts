@@ -28,7 +28,7 @@ const TRIM = 200
 const GROUP = 500
 /** An instance that has said nothing for so long has to read the records again. */
 const PATIENCE_MS = 15_000
-const FORGET_MS = 3_600_000
+export const FORGET_MS = 3_600_000
 
 /** Takes the clock on, by what an instance says that has counted it. */
 const CLOCK = `
@@ -186,7 +186,8 @@ return answers`
  * nothing counts, and the others that were there when it last looked, each with its silence. Returns: count, clock,
  * Unix seconds, epoch, floor, the last call of the instance that the store knows (-1: none); after a loss its place
  * then, else the others with their silence if it has looked; whether others restore, the place of the last change that
- * was read, whether there are more, and key and record of each that is of another instance.
+ * was read, after a loss the clock before this call; whether there are more, and key and record of each that is of
+ * another instance.
  */
 export const READ = `${CLOCK}
 if not count then
@@ -203,7 +204,7 @@ if known < tonumber(ARGV[2]) then
   for i = 11, (count ~= ARGV[4] or known >= 0) and #ARGV or 0, 2 do
     redis.call('HSETNX', KEYS[3], ARGV[i], string.format('%.0f', clock - tonumber(ARGV[i + 1])) .. ' ' .. ARGV[10])
   end
-  return { count, at, unixSeconds, epoch, floor, known, knownPlace or '', 1, ARGV[7], 0 }
+  return { count, at, unixSeconds, epoch, floor, known, knownPlace or '', 1, written, 0 }
 end
 local place, hasMore, news, others, size, reads = ARGV[7], 1, {}, '', 0, 0
 if place == '$' then place = last or floor end

@@ -562,6 +562,24 @@ t.test('What the store has lost is said to it again, the newest first, but for w
   t.strictSame(names(), [b])
 })
 
+t.test('What the store does not show when it is read anew is over, unless it was not said or was lost', async t => {
+  const [over, shown, lifted] = [k('over'), k('shown'), k('lifted')]
+  for (const [isUnsaid, isLost] of [[false, false], [true, false], [false, true]] as const) {
+    const { hear, lose, expectAll, forgetUnseen, sweep, pass, recordOf, size } = start()
+    hear(over, record({ key: over }))
+    for (const key of [shown, lifted]) hear(key, record({ key, effect: 'block' }))
+    if (isUnsaid) hear(k('u'), record({ key: k('u') }, { life: 50 }), 2)
+    expectAll()
+    pass(111)
+    // The first one finds the beginning.
+    for (let n = 0; n < 2; n++) sweep()
+    hear(shown, record({ key: shown, effect: 'block' }), 3)
+    if (isLost) lose(1)
+    forgetUnseen()
+    t.strictSame([recordOf(lifted) === undefined, size()], isUnsaid || isLost ? [false, 2] : [true, 1])
+  }
+})
+
 t.test('By which call the store had a key is known of the last keys, and beyond all are said', async t => {
   const rows = [[100_000, 1, 100_000], [100_001, 49_999, 2], [100_001, 50_000, 50_002]] as const
   for (const [calls, last, expected] of rows) {

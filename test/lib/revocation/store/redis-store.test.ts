@@ -188,6 +188,22 @@ t.test('An instance that comes back after the store has forgotten it makes nobod
   t.not(await server.command('HGET', STATE, 'epoch'), epoch)
 })
 
+t.test('What was lifted while an instance was away, and is over by now, stands nowhere again', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
+  await Promise.all([one.loaded(), two.loaded()])
+  await one.append(['u1', 'u2', 'u3'].map(sub => entry(sub, { effect: 'block' })))
+  await until('it is heard', () => two.isRevoked('u3'))
+  const lift = (sub: string, away: string) =>
+    server.command('EVAL', `redis.call('HDEL', KEYS[1], ARGV[1])\n${away}`, '3', RECORDS, STATE, INSTANCES, k(sub))
+  await lift('u1', "redis.call('HSET', KEYS[2], 'floor', '9999999999999-0')")
+  await until('both read the records again', () => !one.isRevoked('u1') && !two.isRevoked('u1'))
+  await lift('u2', "redis.call('HINCRBY', KEYS[2], 'clock', 3700000)\nredis.call('DEL', KEYS[3])")
+  await until('the same after more than an hour', () => !one.isRevoked('u2') && !two.isRevoked('u2'))
+  t.strictSame([one.isRevoked('u3'), two.isRevoked('u3'), one.view.size()], [true, true, 1])
+  t.equal(await server.command('HKEYS', RECORDS), k('u3'))
+})
+
 t.test('One that is stopped while it restores is waited for until it has said nothing for as long as it asks', {
   skip: skipRedis
 }, async t => {
