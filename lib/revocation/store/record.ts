@@ -153,9 +153,10 @@ export function mergeInto (
   mode: MergeMode,
   { seconds, unixMs }: MergeClocks
 ): RevocationRecord {
-  const least = mode === 'undo' ? Math.max(unixMs, stored ? undoneAt(stored) + 1 : 0) : mode === 'operator' ? unixMs : 0
-  // What is undone has arrived before.
-  const heard = mode === 'undo' && stored ? Math.max(...stored.parts.map(part => part.heard)) : 0
+  const undone = mode === 'undo' && stored ? stored.parts : []
+  const least = mode === 'undo' ? Math.max(unixMs, ...undone.map(({ at }) => at + 1)) : mode === 'operator' ? unixMs : 0
+  // What is undone has arrived before, and is over before, however far ahead it is dated.
+  const heard = Math.max(0, ...undone.map(part => part.heard))
   const parts = given.parts.map(part =>
     part.kind === 'u' && mode !== 'undo'
       ? part
@@ -179,7 +180,7 @@ export function writeRecord ({ holder, since, parts }: RevocationRecord): string
 }
 
 const ORIGIN = /^[a-z][\w-]{0,63}(?: [\w-]{16})?\t[^\t]{0,600}$/
-const MAX_DIGITS = 14
+const MAX_DIGITS = 15
 const TAB = 9
 const LINE = 10
 

@@ -97,8 +97,10 @@ local function merge(stored, given, mode)
   local least = mode == 'operator' and unixMs or 0
   local heard, undoneHeard = 0, -1
   if mode == 'undo' then
-    least = math.max(unixMs, stored and stored.undone + 1 or 0)
-    for _, part in pairs(stored and stored.parts or {}) do heard = math.max(heard, part.heard) end
+    least = unixMs
+    for _, part in pairs(stored and stored.parts or {}) do
+      least, heard = math.max(least, part.at + 1), math.max(heard, part.heard)
+    end
   end
   for kind, part in pairs(given.parts) do
     if kind ~= 'u' or mode == 'undo' then

@@ -59,11 +59,30 @@ t.test('An undo ends what arrived before, and what arrived after it stands, whoe
   const stored: RevocationRecord = { holder: '', since: 1, parts: [cutoff] }
   const undo: RevocationRecord = { holder: '', since: 1, parts: [{ ...cutoff, kind: 'u', heard: CLOCK - 2 }] }
   const undone = mergeInto(stored, undo, 'undo', { seconds: CLOCK, unixMs: LATER_MS })
-  t.strictSame(undone.parts, [{ ...cutoff, kind: 'u' }])
+  t.strictSame(undone.parts, [{ ...cutoff, kind: 'u', at: LATER_MS + 1 }])
   t.strictSame(mergeRecords(undone, stored), undone)
   const later = { ...stored, parts: [{ ...cutoff, at: 1, heard: CLOCK + 1 }] }
   for (const merged of [mergeRecords(undone, later), mergeRecords(later, undone)]) {
     t.strictSame(merged.parts, [...later.parts, ...undone.parts])
+  }
+})
+
+const record = (...parts: Array<Partial<RevocationRecord['parts'][0]>>): RevocationRecord => ({
+  holder: '',
+  since: 1,
+  parts: parts.map(given => ({ kind: 'c', at: 5000, heard: CLOCK, life: 10, origin: 'logout\t', ...given }))
+})
+
+t.test('An undo is kept for as long as what it ends, however far ahead that is dated', async t => {
+  const at = 99_999_999_999_999
+  const undo: RevocationRecord = { holder: '', since: 1, parts: [{ kind: 'u', at: 5000, heard: CLOCK, life: 10, origin: 'operator\t' }] }
+  for (const ahead of [20_000, at]) {
+    const stored = record({ kind: 'e', at: ahead })
+    const undone = readRecord(writeRecord(mergeInto(stored, undo, 'undo', { seconds: CLOCK, unixMs: 5000 })))!
+    t.strictSame(undone.parts.map(({ kind }) => kind), ['u'])
+    for (const now of [ahead / 1000 + 9, ahead / 1000 + 11]) {
+      t.equal(isRecordOver(undone, CLOCK + 99, now), isRecordOver(stored, CLOCK + 99, now))
+    }
   }
 })
 
@@ -99,12 +118,6 @@ t.test('The script that runs in Redis merges as the process does', { skip: skipR
     }),
     { seed: SEED, numRuns: RUNS }
   ))
-})
-
-const record = (...parts: Array<Partial<RevocationRecord['parts'][0]>>): RevocationRecord => ({
-  holder: '',
-  since: 1,
-  parts: parts.map(given => ({ kind: 'c', at: 5000, heard: CLOCK, life: 10, origin: 'logout\t', ...given }))
 })
 
 t.test('A record is over with its last part; a block lives until it is lifted', async t => {
