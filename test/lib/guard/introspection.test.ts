@@ -297,7 +297,43 @@ t.test('The waiting time of a token counts towards its deadline', async t => {
     t.hasStrict(error, { reason: 'introspection_unavailable', detail: { failure: 'deadline' } })
   }
   t.hasStrict(asked.introspector.state(), { failures: 200, inFlight: 0 })
-  t.equal(asked.bodies.length, 64, 'a call that ended while it waited is not made')
+})
+
+t.test('A call that ends while it waits is not made, and gives its turn to no other.', async t => {
+  const sessions: Array<{ end: () => void, answer?: () => void }> = []
+  const transport: IntrospectorOptions['transport'] = {
+    open (onEnd) {
+      const session: (typeof sessions)[number] = { end: onEnd! }
+      sessions.push(session)
+      return {
+        send: () =>
+          new Promise(resolve => {
+            session.answer = () => resolve({ status: 200, body: Buffer.from('{"active":true}') })
+          }),
+        close: onEnd!
+      }
+    },
+    close () {}
+  }
+  const introspector = createIntrospector({
+    transport,
+    endpoint: async () => ISSUER,
+    authenticate: authentication({}),
+    readSigned: undefined
+  })
+  const calls = Array.from({ length: 66 }, (_, i) => introspector.ask(`t${i}`, false))
+  const made = (): number => sessions.filter(({ answer }) => answer).length
+  sessions[64]!.end()
+  await t.rejects(calls[64]!, { name: 'Refusal', detail: { failure: 'deadline' } })
+  t.equal(made(), 64)
+  t.equal(introspector.state().inFlight, 64)
+  sessions[0]!.answer!()
+  await calls[0]
+  while (made() < 65) await delay(1)
+  t.equal(sessions[64]!.answer, undefined)
+  for (const { answer } of sessions) answer?.()
+  await Promise.all(calls.toSpliced(64, 1))
+  t.equal(introspector.state().inFlight, 0)
 })
 
 t.test('The endpoint is the configured one, or that of the metadata, which are read again within ten minutes', async t => {
