@@ -472,7 +472,7 @@ export const ADVICE: Readonly<Record<RefusalReason, Advice>> = Object.freeze({
   introspection_unavailable: {
     meaning: 'Token introspection gave no usable answer in time. The log line names the `failure`.',
     cause: 'The endpoint is down, slow, refuses our client credentials (`status: 401`), answers something ' +
-      'else, or more than 64 calls are under way (`busy`).',
+      'else, or 64 calls are under way and the token is unknown (`busy`).',
     cure: 'Check the endpoint and the credentials with `npm run check` or `holdfast check`.'
   },
   replay_unavailable: {
