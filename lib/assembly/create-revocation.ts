@@ -80,8 +80,14 @@ export async function createRevocation (options: RevocationPartsOptions) {
     receiver,
     readBody: createEventBodies(surroundings.after),
     transmitters,
-    /** The issuers about whose tokens operators may speak. */
-    issuers: idp.issuers.map(({ issuer }) => issuer) as readonly string[],
+    /** All issuers that the settings name: the application may know more. */
+    issuers: [
+      ...new Set([
+        ...idp.issuers.map(({ issuer }) => issuer),
+        ...revocation.transmitters.flatMap(({ issuer, tokenIssuers = [issuer] }) => tokenIssuers),
+        ...revocation.logout.map(({ issuer }) => issuer)
+      ])
+    ] as readonly string[],
     /** Counts what became of an event. Both words are ours, so their number is bounded. */
     count,
     /** What was counted, by `type outcome`. */

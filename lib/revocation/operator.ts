@@ -16,7 +16,7 @@ interface OperatorRequest {
   readonly issuer: string
   /** Other issuers that operators act for. `*` means all. */
   readonly others: readonly string[]
-  /** The issuers that the settings name. */
+  /** The issuers that the settings name: the application may know more. */
   readonly known: readonly string[]
   /** What holds sessions in the tokens of an issuer, and of `*`: of any. */
   readonly namesOf: ClaimNamesOf
@@ -37,7 +37,7 @@ export function operatorEntries (
   if (typeof undo !== 'boolean') throw misunderstood('undo is neither true nor false')
   if (!isJsonObject(subject)) throw misunderstood('the body has no sub_id')
   // Entries of event senders have an issuer in their keys, so an undo names each issuer too.
-  const tokenIssuers = others.includes('*') ? ['*', ...undo ? known : []] : [issuer, ...others]
+  const tokenIssuers = others.includes('*') ? ['*', ...undo ? [issuer, ...known] : []] : [issuer, ...others]
   const named = readNamed(subject, {
     tokenIssuers,
     sessionClaimsOf: issuer => namesOf(issuer).session,

@@ -1,9 +1,11 @@
+import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { UndecidedError } from '../../lib/revocation/store/store.ts'
-import { startIssuer, type Issuer } from '../helpers/issuer.ts'
-import { startRevocation, type Site } from '../helpers/revocation-site.ts'
+import holdfast from '../../packages/holdfast/index.ts'
+import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
+import { RECEIVER, startRevocation, startTransmitter, type Site } from '../helpers/revocation-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
 const start = (t: Test, more: object = {}): Promise<Site> =>
@@ -210,6 +212,34 @@ t.test('An operator acts for the issuers that the settings name', async t => {
       isForAll ? 204 : 403
     )
   }
+})
+
+t.test('Where the application names the issuers, an operator for all gives back what others have ended', async t => {
+  const [own, other, transmitter] = [await startIssuer(t), await startIssuer(t), await startTransmitter(t)]
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(holdfast, {
+    idp: { audience: AUDIENCE, issuers: issuer => ({ issuer }) },
+    revocation: {
+      transmitters: [{ issuer: transmitter.url, audience: RECEIVER, delivery: 'push', tokenIssuers: [other.url] }],
+      operators: { scope: 'revoke', issuers: '*' }
+    }
+  })
+  app.get('/', { onRequest: app.authenticate() }, () => 'passed')
+  const ask = async (issuer: Issuer): Promise<number> => {
+    const authorization = `Bearer ${issuer.token({ sid: 's1' })}`
+    return (await app.inject({ url: '/', headers: { authorization } })).statusCode
+  }
+  const post = async (path: string, type: string, payload: string): Promise<number> => {
+    const authorization = `Bearer ${own.token({ sub: 'operator', scope: 'revoke' })}`
+    const headers = { authorization, 'content-type': type }
+    return (await app.inject({ method: 'POST', url: `/revocation/${path}`, headers, payload })).statusCode
+  }
+  const session = { sub_id: { format: 'opaque', id: 's1' } }
+  t.equal(await post('events', 'application/secevent+jwt', transmitter.set({ claims: session })), 202)
+  t.strictSame([await ask(own), await ask(other)], [200, 401])
+  t.equal(await post('subjects', 'application/json', JSON.stringify({ ...session, undo: true })), 204)
+  t.strictSame([await ask(own), await ask(other)], [200, 200])
 })
 
 t.test('The 204 for an issuer that the service does not have says so, and that for one of its own does not', async t => {
