@@ -93,6 +93,10 @@ function subjectOf (
   }
   const { format, member, is, hasIssuer } = SUBJECTS[name]
   const value = values[name]!
+  // The service would look for it at each issuer that the operator acts for.
+  if (!hasIssuer && values.issuer !== undefined) {
+    throw new BadUsage(`--issuer does not go with --${name}: ${is} is named without it, and meant at each issuer`)
+  }
   if (!hasIssuer) return { subject: { format, [member]: value }, named: `${is} ${value}` }
   const iss = values.issuer ?? issuerIn(world.env['CALL_TOKEN']) ?? tenantOf(world)?.issuer
   if (iss === undefined) throw new BadUsage('say with --issuer who has issued it')

@@ -84,7 +84,9 @@ t.test('A failed revocation is reported in one sentence.', async t => {
     ['--sub', 'a', '--sid', 'b'],
     ['--sub', 'a'],
     ['--sub', 'a', '--sub', 'b', '--issuer', 'https://a.test'],
-    ['user-1']
+    ['user-1'],
+    ['--sid', 's', '--issuer', 'https://a.test'],
+    ['--jkt', 'k', '--issuer', 'https://a.test', '--undo']
   ]
   const env = { CALL_TOKEN: 'opaque', CALL_URL: 'http://localhost:1' }
   for (const argv of rows) t.equal((await run(argv, env)).code, 1)
