@@ -102,8 +102,10 @@ export function createExecutor<Request extends ExecutedRequest> (
 
   return (request, { readOriginal, readBody }, done) => {
     let gated: GatedRequest
+    let original: OriginalRequest | undefined
     try {
-      const { message, method, target, url } = readOriginal()
+      original = readOriginal()
+      const { message, method, target, url } = original
       const pathRules = table.choose(method, url.ownPath)
       if (!pathRules) {
         const detail = detailOf({ method, url })
@@ -113,6 +115,8 @@ export function createExecutor<Request extends ExecutedRequest> (
       }
       gated = request.gated = { message, method, target, url, pathRules: pathRules ?? NO_RULES }
     } catch (error) {
+      // Its record names the method of the client, not that of a proxy that asks.
+      if (original) request.gated = { ...original, pathRules: NO_RULES }
       return done(error as Error)
     }
     const { rules: [rule], matchMessage } = gated.pathRules

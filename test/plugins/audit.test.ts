@@ -349,7 +349,10 @@ t.test(
       })
     }
     await asks(original('/none'))
-    expect('forward auth without a rule', { reason: 'no_rule', status: 403, route: undefined, ip: '198.51.100.7' })
+    const unruled = { status: 403, method: 'PUT', route: undefined, ip: '198.51.100.7' }
+    expect('forward auth without a rule', { reason: 'no_rule', ...unruled })
+    await asks(original('/orders//7'))
+    expect('forward auth with a path that is read in two ways', { reason: 'target_path', ...unruled })
     await asks(bearerLines(good))
     expect('forward auth without an original', { reason: 'question_refused', status: 403, route: undefined })
 
