@@ -4,6 +4,9 @@ export type StoreClock = ReturnType<typeof createStoreClock>
 
 /** The clock of another instance may be ahead of ours by so much. */
 const AHEAD_MS = 50
+/** A system's clock that has moved by more was set, and after so long it was set right. */
+const SET_MS = 60_000
+const SETTLED_MS = 3_600_000
 
 /**
  * The clock of a store, as this instance counts it on: seconds that have passed while any instance ran, by their steady
@@ -17,8 +20,10 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
   const offsets = new Map<string, number>()
 
   /** What clocks that can be set showed first, or last, less our steady clock: the system's, and the store's. */
-  const systemMs = shiftMs
+  let systemMs = shiftMs
   let storeMs: number | undefined
+  /** Since when the system's clock shows something else than it would, by our steady clock. */
+  let setMs: number | undefined
 
   /** Our clock at the last call. They are made one by one. */
   let offeredMs = 0
@@ -35,10 +40,15 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
     },
     /**
      * Unix seconds: the middle of the system's clock, the same as it was at start and counted on, and the store's. One
-     * of them may leap, or have been wrong at start. Without a store it is the lower one.
+     * of them may leap, or have been wrong at start. Without a store it is the lower one, until the system's clock has
+     * stayed as it was set for an hour.
      */
     agreedNow (): number {
-      const shown = [now() * 1000, systemMs + steadyMs(), storeMs === undefined ? -Infinity : storeMs + steadyMs()]
+      const [nowMs, ownMs] = [now() * 1000, steadyMs()]
+      const isSet = storeMs === undefined && Math.abs(nowMs - ownMs - systemMs) > SET_MS
+      setMs = isSet ? setMs ?? ownMs : undefined
+      if (setMs !== undefined && ownMs - setMs >= SETTLED_MS) systemMs = nowMs - ownMs
+      const shown = [nowMs, systemMs + ownMs, storeMs === undefined ? -Infinity : storeMs + ownMs]
       return shown.sort((a, b) => a - b)[1]! / 1000
     },
     /** Takes what the store has. @param unixMs the store's own time */

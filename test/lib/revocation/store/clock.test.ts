@@ -80,3 +80,17 @@ t.test('Of three clocks that can be set, one may be wrong; without a store it is
     right.see('a', 1, 1_003_000)
   }
 })
+
+t.test('Without a store, a clock that has stayed as it was set for an hour is right', async t => {
+  const time = { ms: 0, now: 1000 }
+  const clock = createStoreClock({ now: () => time.now, steadyMs: () => time.ms })
+  const after = (seconds: number, now: number): number => {
+    time.ms += seconds * 1000
+    time.now = now
+    return clock.agreedNow()
+  }
+  t.strictSame([after(100, 1_000_000), after(3599, 1_003_599)], [1100, 4699], 'it may leap')
+  t.equal(after(0, 4699), 4699, 'it has leaped')
+  t.strictSame([after(1, 1_000_000), after(3599, 1_003_599), after(1, 1_003_600)], [4700, 8299, 1_003_600], 'it was set')
+  t.strictSame([after(3600, 1_007_255), after(60, 1_007_300)], [1_007_200, 1_007_260], 'one that is a little wrong is not set')
+})
