@@ -29,7 +29,7 @@ async function run (
   env: NodeJS.ProcessEnv = good,
   files: Record<string, string> = {},
   argv: string[] = []
-): Promise<{ code: number, text: string }> {
+) {
   const record = recorded(argv)
   let text = ''
   const code = await check(argv, {
@@ -49,7 +49,7 @@ async function run (
 async function serve (
   t: Test,
   answer: (request: IncomingMessage) => { status?: number, headers?: Record<string, string>, body?: object }
-): Promise<string> {
+) {
   const server = createServer((request, response) => {
     const { status = 200, headers = { date: dateIn(0) }, body = {} } = answer(request)
     response.sendDate = false
@@ -66,7 +66,7 @@ async function startProvider (
     keys?: object[],
     path?: string
   } = {}
-): Promise<string> {
+) {
   return serve(t, request => {
     const url = `http://${request.headers.host}/`
     const document =
@@ -75,7 +75,7 @@ async function startProvider (
   })
 }
 
-const dateIn = (seconds: number): string => new Date(Date.now() + seconds * 1000).toUTCString()
+const dateIn = (seconds: number) => new Date(Date.now() + seconds * 1000).toUTCString()
 
 t.test('If all is well, it says so, with code 0, and shows each setting with its source.', async t => {
   const { code, text } = await run({ IDP_ISSUER: issuer.url, LOG_LEVEL: '' }, {
@@ -98,13 +98,13 @@ t.test('What the service opens at its start is opened, and a setting that names 
     secret,
     empty: ''
   })
-  const gate = (statementKey: object | string): object => ({
+  const gate = (statementKey: object | string) => ({
     upstream: 'http://127.0.0.1:1',
     statementAudience: 'https://app.example',
     statementKey,
     rules: []
   })
-  const found = async (section: object, env: NodeJS.ProcessEnv = {}): Promise<number> =>
+  const found = async (section: object, env: NodeJS.ProcessEnv = {}) =>
     (await run({ ...good, ...env }, { 'config.yaml': JSON.stringify(section) })).code
   const inFolder = (name: string) => ({ file: join(folder, name) })
   const usable = {
@@ -259,7 +259,7 @@ t.test('Introspection is tried with a made-up token.', async t => {
 
 t.test('A provider that reads Basic credentials without decoding them is told from one that refuses them.', async t => {
   const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'p%ss w+rd' }
-  const accepts = async (credentials: string): Promise<string> => {
+  const accepts = async (credentials: string) => {
     const server = createServer(async (request, response) => {
       const { authorization = '' } = request.headers
       const form = new URLSearchParams(await bodyOf(request))
@@ -553,7 +553,7 @@ t.test(
         revocation: { store: url, transmitters: [{ issuer: remote.url, audience: 'receiver', delivery: 'push' }] }
       })
     })
-    const codeAt = async (url: string): Promise<number> => (await run(good, config(url))).code
+    const codeAt = async (url: string) => (await run(good, config(url))).code
     t.equal(await codeAt(store), 0)
     const add = (event: string, at: number) => {
       const news = newsEntry({ sender: remote.url, event, at })

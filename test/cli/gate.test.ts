@@ -28,13 +28,6 @@ const FILE = `gate:
 `
 const recorded = recordedOutputs(t, import.meta.filename)
 
-interface Ran {
-  code: number
-  text: string
-  started: Listening | undefined
-  env: NodeJS.ProcessEnv
-}
-
 /** Runs a tool with the text of a configuration file. What would start the service only notes where. */
 async function run (
   argv: readonly string[],
@@ -42,7 +35,7 @@ async function run (
   given: NodeJS.ProcessEnv = {},
   tool = gate,
   isTTY = false
-): Promise<Ran> {
+) {
   const env = { ...given }
   const record = recorded(argv)
   let text = ''
@@ -272,7 +265,7 @@ It asks for
 })
 
 t.test('The rule for a message of the Model Context Protocol is named, as the gate finds it.', async t => {
-  const explain = (...argv: string[]): Promise<Ran> => run(['--explain', ...argv], MCP_FILE)
+  const explain = (...argv: string[]) => run(['--explain', ...argv], MCP_FILE)
   const { code, text } = await explain('POST', '/mcp', '--mcp', 'tools/call', 'delete_order')
   t.equal(code, 0)
   t.equal(
@@ -294,7 +287,7 @@ The other rules
     another path
 `
   )
-  const firstLines = async (...argv: string[]): Promise<unknown[]> => {
+  const firstLines = async (...argv: string[]) => {
     const { code, text } = await explain(...argv)
     return [code, text.split('\n')[2]!.trim()]
   }

@@ -5,7 +5,7 @@ import { recordedOutputs } from '../helpers/recorded.ts'
 import { observed } from '../../cli/observed.ts'
 const recorded = recordedOutputs(t, import.meta.filename)
 
-async function run (argv: readonly string[], input = ''): Promise<{ code: number, text: string }> {
+async function run (argv: readonly string[], input = '') {
   const record = recorded(argv)
   let text = ''
   const code = await observed(argv, {
@@ -52,7 +52,7 @@ t.test('A line without a time counts, and says nothing of first and last', async
   for (const time of [null, 0]) {
     await run(['--json'], JSON.stringify({ time, reason: 'no_rule', enforced: false, status: 404 }))
   }
-  const line = (time?: number): string => JSON.stringify({ time, reason: 'no_rule', enforced: false, status: 404 })
+  const line = (time?: number) => JSON.stringify({ time, reason: 'no_rule', enforced: false, status: 404 })
   for (const times of [[1], [2, 1, 3], [undefined, 1], [1, undefined], [2, undefined, 1, 3, undefined]]) {
     await run(['--json'], times.map(line).join('\n'))
   }

@@ -17,7 +17,7 @@ import { recordedOutputs } from '../helpers/recorded.ts'
 const recorded = recordedOutputs(t, import.meta.filename, 1_790_000_000)
 
 /** Records a result, or the message of what was thrown. */
-function told<Input extends readonly unknown[]> (run: (...input: Input) => unknown, ...input: Input): void {
+function told<Input extends readonly unknown[]> (run: (...input: Input) => unknown, ...input: Input) {
   const record = recorded(input)
   let result: unknown
   try {
@@ -28,9 +28,9 @@ function told<Input extends readonly unknown[]> (run: (...input: Input) => unkno
   record(typeof result === 'string' ? result : JSON.stringify(result) ?? 'undefined')
 }
 
-const painted = (style: string, text: string): string => `<${style}>${text}</${style}>`
+const painted = (style: string, text: string) => `<${style}>${text}</${style}>`
 
-const tenantOf = (url: string): Tenant => ({
+const tenantOf = (url: string) => ({
   pid: 1,
   url,
   issuer: 'https://tenant.example',
@@ -114,12 +114,12 @@ t.test('The tenant at a URL is found by its origin, else the first one counts.',
 })
 
 t.test('Requests, answers and tokens are shown in colours, and steer no terminal.', async () => {
-  const asked = (values: Record<string, string>, full: boolean): string =>
+  const asked = (values: Record<string, string>, full: boolean) =>
     showRequest(painted, { method: 'GET', url: 'http://a/', requestHeaders: values } as unknown as Exchange, full)
   for (const full of [false, true]) {
     for (const length of [72, 73]) told(asked, { A: 'a b '.repeat(19).slice(0, length), B: 'BASIC eA==', C: 'xbasic y' }, full)
   }
-  const answered = (status: number, body: string, headers: Record<string, string> = {}): string =>
+  const answered = (status: number, body: string, headers: Record<string, string> = {}) =>
     showAnswer(painted, { status, statusText: 'S\u001b', headers: new Headers(headers), body } as Exchange)
   for (const status of [199, 200, 299, 300]) told(answered, status, '')
   told(answered, 200, '{"a":["\u202e"]}', {
@@ -135,7 +135,7 @@ t.test('Requests, answers and tokens are shown in colours, and steer no terminal
     server: '10'
   })
   told(answered, 200, 'a\r\nb\tc\rd')
-  const decoded = (claims: object): string =>
+  const decoded = (claims: object) =>
     showJwt(painted, encodeJws({ alg: 'x' }, claims, () => Buffer.from('')), 2_000_000)
   for (const by of [0, 1, 119, 120, 121, 7199, 7200, 9001]) {
     told(decoded, { iat: 2_000_000 - by, exp: 2_000_000 + by, nbf: 2_000_000, aud: 3, sub: { iat: 1 } })
@@ -143,7 +143,7 @@ t.test('Requests, answers and tokens are shown in colours, and steer no terminal
   for (const text of ['a', 'a.b', 'e30', 'e30.', '.e30', 'e30.e30', 'e30.e30.x.y', 'e30.W10']) told(showJwt, painted, text, 0)
   told(indent, 'a\n\n b\n')
   for (const show of [terminalText, terminalLine]) told(show, 'a\r\n\n b\r\t\u0000\u007f\u0085\u2028\u202e\u2066\u2069\u2070c')
-  const paint = (isTTY: boolean | undefined, env: NodeJS.ProcessEnv): string =>
+  const paint = (isTTY: boolean | undefined, env: NodeJS.ProcessEnv) =>
     createPaint({ write () {}, ...isTTY !== undefined && { isTTY } }, env)('red', 'a')
   told(paint, undefined, {})
   told(paint, false, {})
@@ -180,7 +180,7 @@ t.test('A preflight is explained by what answers it.', async () => {
 })
 
 t.test('Clocks are compared by dates that no cache has made old.', async t => {
-  const offsets = async (date: string | undefined, age: string | undefined, tookMs: number): Promise<number[]> => {
+  const offsets = async (date: string | undefined, age: string | undefined, tookMs: number) => {
     const found: number[] = []
     let ms = Date.UTC(2026, 8, 21, 14, 13, 20)
     const session = timedSession({
@@ -231,7 +231,7 @@ t.test('The command finds its tool, or says which there are.', async () => {
 })
 
 t.test('A stream is read up to its bound.', async t => {
-  const stream = async function * (): AsyncGenerator<Buffer> {
+  const stream = async function * () {
     yield Buffer.from('ab')
     yield Buffer.from('cd')
   }

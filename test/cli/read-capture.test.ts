@@ -4,7 +4,7 @@ import { recordedOutputs } from '../helpers/recorded.ts'
 
 const recorded = recordedOutputs(t, import.meta.filename, 1_790_000_000)
 
-function read (text: string): void {
+function read (text: string) {
   const record = recorded(text.slice(0, 400))
   try {
     const { headers, ...rest } = readCapture(text)
@@ -14,8 +14,8 @@ function read (text: string): void {
   }
 }
 
-const json = (...entries: unknown[]): void => read(JSON.stringify(entries))
-const to = (url: unknown, more: object = {}): object => ({ request: { method: 'GET', url, ...more } })
+const json = (...entries: unknown[]) => read(JSON.stringify(entries))
+const to = (url: unknown, more: object = {}) => ({ request: { method: 'GET', url, ...more } })
 const GUARDED = { headers: [{ name: 'authorization', value: 'Bearer x' }] }
 
 t.test('A curl line is read as curl would send it.', async () => {
@@ -126,7 +126,7 @@ t.test('The output of curl is read with its answer; of several requests the last
 
 t.test('A HAR file is read by the entry that matters.', async () => {
   const url = 'https://a.example:444/b?c#d'
-  const answered = (status: unknown, headers?: unknown): object => ({ ...to(url), response: { status, headers } })
+  const answered = (status: unknown, headers?: unknown) => ({ ...to(url), response: { status, headers } })
   read(JSON.stringify({ log: { entries: [to(url)] } }))
   read(JSON.stringify({ entries: [to(url)] }))
   read(JSON.stringify(to(url)))

@@ -29,7 +29,7 @@ t.test('Every setting and page that the advice names exists', async t => {
 })
 
 t.test('The reference has the faults of provider and store, as the code has them', async t => {
-  const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS): string[][] =>
+  const rowsOf = (faults: typeof PROVIDER_FAULTS | typeof STORE_FAULTS) =>
     Object.entries(faults).map(([word, { meaning, cure }]) => [`\`${word}\``, meaning, cure])
   t.strictSame(
     readTable(readSection('docs/reference/monitoring.md', 'Signing keys').split('### Failures\n')[1]!),

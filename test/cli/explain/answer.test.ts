@@ -40,7 +40,7 @@ t.test('Where the challenge has no sentence, the body names the reason.', async 
 })
 
 t.test('What the route needs is what the challenge asks for.', async t => {
-  const needs = (challenge: string): unknown => requirementsIn(readAnswer({ challenge }))
+  const needs = (challenge: string) => requirementsIn(readAnswer({ challenge }))
   t.strictSame(needs('Bearer scope="a b"'), [{ scope: ['a', 'b'] }])
   t.strictSame(needs('Bearer acr_values="gold", max_age="0"'), [{ acr: ['gold'], maxAgeSeconds: 0 }])
   t.equal(needs('Bearer'), undefined)

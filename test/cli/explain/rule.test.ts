@@ -9,7 +9,7 @@ const RULES = [
 ]
 
 /** What is found, and by the path of its rule where one holds. */
-async function find (request: GateRequest, gate: object = { upstream: 'http://a', rules: RULES }): Promise<unknown[]> {
+async function find (request: GateRequest, gate: object = { upstream: 'http://a', rules: RULES }) {
   const found: FoundRule = findRule(request, await readGate(settingsFromOptions({ gate })))
   switch (found.kind) {
     case 'refused':
@@ -33,7 +33,7 @@ t.test('The rule of the path and the method holds, and no other.', async t => {
 
 t.test('Among rules for messages the message decides.', async t => {
   const at = { method: 'POST', target: '/mcp' }
-  const call = (name: string): Promise<unknown[]> => find({ ...at, message: { method: 'tools/call', name } })
+  const call = (name: string) => find({ ...at, message: { method: 'tools/call', name } })
   t.strictSame(await call('pay'), ['rule', '/mcp'])
   t.strictSame(await call('drop'), ['none', 1])
   t.strictSame(await find(at), ['message', '/mcp'])
