@@ -43,7 +43,7 @@ export async function testWith (programs: readonly GoProgram[], args: readonly s
  */
 async function buildGoProgram (
   { name, module, version, sum, main, versionVariable, change }: GoProgram
-): Promise<string> {
+) {
   const program = join(CACHE, `${name}-${version}`)
   if (existsSync(program)) return program
   mkdirSync(CACHE, { recursive: true })

@@ -16,11 +16,11 @@ interface Locked {
   hasInstallScript?: boolean
 }
 
-const locked = (file: string): Array<[path: string, entry: Locked]> =>
+const locked = (file: string) =>
   Object.entries(read(file).packages as Record<string, Locked>)
 
 /** The packages that npm would warn of on that version of Node: the first lines that a newcomer sees. */
-const misfits = (entries: Array<[path: string, entry: Locked]>, version: string): string[] =>
+const misfits = (entries: Array<[path: string, entry: Locked]>, version: string) =>
   entries.filter(([, { engines }]) => !satisfies(version, engines?.node ?? '*')).map(([path, { version, engines }]) =>
     `${path}@${version} wants ${engines!.node}`
   )
@@ -51,7 +51,7 @@ t.test('No installed package requires another Node than we promise, and none is 
 
 // npm 11 named esbuild at `npm ci`, which fetches a program when it is installed.
 t.test('No installed package runs an install script.', async t => {
-  const withScripts = (entries: Array<[path: string, entry: Locked]>): string[] =>
+  const withScripts = (entries: Array<[path: string, entry: Locked]>) =>
     entries.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)
   for (const lock of ['package-lock.json', 'bench/package-lock.json']) {
     t.strictSame(withScripts(locked(lock).filter(([path]) => path !== '')), [], lock)
@@ -64,7 +64,7 @@ t.test('No installed package runs an install script.', async t => {
 })
 
 /** Runs a file of ours in a Node that says it is of that version. */
-function runOn (version: string, args: string[]): Promise<{ code: number | null, stderr: string }> {
+function runOn (version: string, args: string[]) {
   const disguise = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
   return new Promise(resolve => {
     const preload = `data:text/javascript,${encodeURIComponent(disguise)}`

@@ -21,7 +21,7 @@ interface Locked {
 
 const LOCKS = ['package-lock.json', 'bench/package-lock.json']
 const read = (file: string) => JSON.parse(textOf(file))
-const lockedIn = (file: string): Array<Locked & { path: string }> =>
+const lockedIn = (file: string) =>
   Object.entries(read(file).packages as Record<string, Locked>).filter(([path]) => path !== '').map((
     [path, entry]
   ) => ({ path, ...entry }))
@@ -123,7 +123,7 @@ t.test(
     const purlOf = ({ path, version }: Locked & { path: string }) =>
       `pkg:npm/${path.slice(path.lastIndexOf('node_modules/') + 13).replace('@', '%40')}@${version}`
     const locked = lockedIn('package-lock.json')
-    const sorted = (purls: Iterable<string>): string[] => [...new Set(purls)].sort()
+    const sorted = (purls: Iterable<string>) => [...new Set(purls)].sort()
     const isForDevelopers = ({ properties }: { properties: Array<{ name: string }> }) =>
       properties.some(({ name }) => name === 'cdx:npm:package:development')
     t.strictSame(sorted(bill.components.map(({ purl }) => purl)), sorted(locked.map(purlOf)))

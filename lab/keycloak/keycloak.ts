@@ -113,7 +113,7 @@ export async function requestToken (
 
 async function fetchDistribution (version: string) {
   const folder = join(homedir(), '.m2/repository/org/keycloak/keycloak-quarkus-dist', version)
-  const find = (): string | undefined =>
+  const find = () =>
     existsSync(folder) ? readdirSync(folder).find(name => name.endsWith('.zip')) : undefined
   if (find() === undefined) {
     await promisify(execFile)('mvn', [
@@ -131,7 +131,7 @@ async function fetchDistribution (version: string) {
   return join(folder, name)
 }
 
-async function untilItAnswers (url: string, hasEnded: () => boolean): Promise<void> {
+async function untilItAnswers (url: string, hasEnded: () => boolean) {
   const until = Date.now() + START_MS
   while (Date.now() < until && !hasEnded()) {
     const isThere = await fetch(`${url}/realms/master`).then(({ ok }) => ok, () => false)

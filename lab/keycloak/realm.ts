@@ -42,7 +42,7 @@ export async function makeRealm ({ url, admin }: Keycloak, name: string, recipe:
   await realm('POST', '/roles', { name: 'admin' })
   const role = await realm('GET', '/roles/admin')
   const isLight = recipe.lightweight === 'with aud' || recipe.lightweight === 'with aud and sub'
-  const mapper = (name: string, config: Record<string, string>): object => ({
+  const mapper = (name: string, config: Record<string, string>) => ({
     name,
     protocol: 'openid-connect',
     protocolMapper: 'oidc-audience-mapper',

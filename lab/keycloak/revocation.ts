@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stream } from '../../cli/stream.ts'
 import { decodeJsonObject, splitCompactJws } from '../../lib/guard/jose/signed-jwt.ts'
-import type { JsonObject } from '../../lib/base/json.ts'
 import { until } from '../../test/helpers/until.ts'
 import { BACK, changePassword } from './browser.ts'
 import { startService, type Service } from './holdfast.ts'
@@ -156,7 +155,7 @@ async function runWay (keycloak: Keycloak, way: Way, rows: Row[]) {
   // Keycloak takes its own address from the requests, so all of them go this way.
   const atKeycloak = await startRecorder(() => keycloak.url)
   const site = await makeSite(way, atKeycloak, atService)
-  const start = async (): Promise<Service> => {
+  const start = async () => {
     if (way !== 'logout token') await ensureStream(site)
     const service = await startService(site.issuer, { PUBLIC_URL: atService.url, REVOCATION: settingsFor(site) })
     serviceUrl = service.url
@@ -265,7 +264,7 @@ async function ensureStream (site: Site) {
   if (code !== 0) throw new Error(text)
 }
 
-function settingsFor ({ way, issuer }: Site): object {
+function settingsFor ({ way, issuer }: Site) {
   if (way === 'logout token') return { logout: { clientId: 'app' } }
   const client = { clientId: RECEIVER.clientId, clientSecret: RECEIVER.secret }
   return {
@@ -277,7 +276,7 @@ function settingsFor ({ way, issuer }: Site): object {
   }
 }
 
-async function logIn ({ issuer }: Site, username: string): Promise<Session> {
+async function logIn ({ issuer }: Site, username: string) {
   const answer = await fetch(`${issuer}/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams({ grant_type: 'password', client_id: 'app', username, password: PASSWORD })
@@ -367,7 +366,7 @@ interface Arrival extends Sent {
 }
 
 /** What has come about a user, by any way. */
-function arrivals ({ atKeycloak, atService }: Site, sub: string): Arrival[] {
+function arrivals ({ atKeycloak, atService }: Site, sub: string) {
   const answered = (status: number, expected: number, came: string) =>
     status === expected ? 'accepted' : `${status} ${came}`
   const polls = atKeycloak.exchanges.filter(({ what, status }) => what.endsWith('/poll') && status === 200)
@@ -403,7 +402,7 @@ function arrivals ({ atKeycloak, atService }: Site, sub: string): Arrival[] {
 const SECONDS = 60
 
 /** A security event token: its type, the form of its subject, and what is not as it should be. */
-function readEvent (token: string): Sent {
+function readEvent (token: string) {
   const { header, claims } = decode(token)
   const [[type, event] = ['', {}]] = Object.entries(claims.events as Record<string, Record<string, unknown>>)
   const { user = claims.sub_id, session } = claims.sub_id as {
@@ -420,7 +419,7 @@ function readEvent (token: string): Sent {
   return { about: sub, kind, session: session?.id }
 }
 
-function readLogout (token: string): Sent {
+function readLogout (token: string) {
   const { claims } = decode(token)
   return { about: claims.sub as string, kind: 'logout token,', session: claims.sid as string | undefined }
 }
@@ -431,8 +430,8 @@ async function watchStream (
   { url }: Service,
   since: number,
   isVerified: (at: number | undefined) => boolean
-): Promise<string> {
-  const state = async (): Promise<{ status: string, verifiedAt?: number }> => {
+) {
+  const state = async () => {
     const { streams } = await (await fetch(`${url}/health/ready`)).json() as {
       streams: Record<string, { status: string, verifiedAt?: number }>
     }
@@ -456,7 +455,7 @@ async function eventually (what: string, isTrue: () => boolean | Promise<boolean
   })
 }
 
-function decode (token: string): { header: JsonObject, claims: JsonObject } {
+function decode (token: string) {
   const jws = splitCompactJws(token)
   return { header: decodeJsonObject(jws!.header)!, claims: decodeJsonObject(jws!.payload)! }
 }

@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -71,7 +71,7 @@ function prepare () {
   }
 }
 
-async function start ([command, ...options]: readonly string[]): Promise<{ port: number, child: ChildProcess }> {
+async function start ([command, ...options]: readonly string[]) {
   const port = await freePort()
   const child = spawn(command!, options.map(option => option.replace('$PORT', String(port))), {
     cwd: FOLDER,
@@ -87,7 +87,7 @@ async function start ([command, ...options]: readonly string[]): Promise<{ port:
 }
 
 /** A generator of numbers below 1 (mulberry32). */
-function createRandom (state: number): () => number {
+function createRandom (state: number) {
   return () => {
     state = state + 0x6d2b79f5 | 0
     let t = Math.imul(state ^ state >>> 15, 1 | state)
@@ -102,8 +102,8 @@ const SEGMENTS = ['a', 'orders', 'A-b_c~d', '%C3%A4', 'x%20y', 'a:b@c', "!$&'()*
 const VALUES = ['b', '', 'a, b', '"q"', 'x'.repeat(2000), 'a=b; c=d', '*/*', 'text/html;q=0.5']
 
 /** The pieces of one request, as they are written. Each connection carries one. */
-function requestOf (random: () => number): Buffer[] {
-  const pick = <Value>(list: readonly Value[]): Value => list[Math.floor(random() * list.length)]!
+function requestOf (random: () => number) {
+  const pick = <Value>(list: readonly Value[]) => list[Math.floor(random() * list.length)]!
   const isLikely = (share: number) => random() < share
   const method = pick(METHODS)
   const path = Array.from({ length: 1 + Math.floor(random() * 4) }, () => `/${pick(SEGMENTS)}`).join('')
@@ -238,7 +238,7 @@ async function openGate (upstream: number, observe: string) {
   return { port: (gate.server.address() as { port: number }).port, reasons, close }
 }
 
-async function compare (name: string, port: number, requests: number, random: () => number): Promise<number> {
+async function compare (name: string, port: number, requests: number, random: () => number) {
   const gate = await openGate(port, isObserving ? new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) : 'off')
   const enforcing = isObserving ? await openGate(port, 'off') : undefined
   let [sent, different, statuses] = [0, 0, new Map<string, number>()]

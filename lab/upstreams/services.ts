@@ -30,7 +30,7 @@ const FILES: ReadonlyArray<readonly [framework: string, folder: string, file: st
 
 export const services: readonly Service[] = FILES.map(([framework, folder, file, isInCi = false]) => {
   const text = readFileSync(join(FOLDER, folder, file), 'utf8')
-  const linesOf = (name: string): string[] =>
+  const linesOf = (name: string) =>
     [...text.matchAll(new RegExp(`^(?:#|//) ${name}: (.+)$`, 'gm'))].map(([, line]) => line!)
   return { framework, folder, file, isInCi, install: linesOf('Install')[0]!, starts: linesOf('Start') }
 })

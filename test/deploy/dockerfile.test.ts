@@ -20,7 +20,7 @@ const lineOf = (instruction: string) =>
   text.split('\n').findLast(line => line.startsWith(`${instruction} `)) ?? ''
 
 /** The files that a Dockerfile copies out of its build context, and where to. */
-function copiedBy (dockerfile: string): Array<{ files: readonly string[], to: string }> {
+function copiedBy (dockerfile: string) {
   return [...dockerfile.matchAll(/^COPY (?!--from)(.+) (\S+)$/gm)].map(([, files, to]) => ({
     files: files!.split(' '),
     to: to!

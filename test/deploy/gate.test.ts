@@ -44,7 +44,7 @@ const WITHHELD = [
 
 t.test('Each file that forwards by itself removes what the gate withholds.', async t => {
   const nginx = new Set([...read('nginx.conf').matchAll(/^ *proxy_set_header (\S+) +"";/gm)].map(([, name]) => name!.toLowerCase()))
-  const patterns = (file: string, form: RegExp): RegExp[] =>
+  const patterns = (file: string, form: RegExp) =>
     [...read(file).matchAll(form)].map(([, text]) => new RegExp(`^(?:${text})$`, 'i'))
   const caddy = [...read('Caddyfile').matchAll(/^\s*request_header -([\w-]+)(\*?)$/gm)].map(([, name, star]) =>
     new RegExp(`^${name}${star === '' ? '' : '.*'}$`, 'i')

@@ -8,7 +8,6 @@ import { parse, parseAllDocuments } from 'yaml'
 import { isWithheldName } from '../../lib/gate/headers.ts'
 import { collectSettings } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
-import type { Settings } from '../../lib/settings/settings.ts'
 import { closeGraceDelay } from '../../start-options.ts'
 import { containing } from '../helpers/containing.ts'
 import { root, textOf } from '../helpers/documents.ts'
@@ -18,13 +17,13 @@ import { processSurroundings } from '../../server/surroundings.ts'
 /** The gate, deployed: by Compose, by Kustomize as a service and as a sidecar, by Gateway API, and by systemd. */
 
 const read = (file: string) => readFileSync(join(root, 'deploy', file), 'utf8')
-const fixture = (file: string): object => JSON.parse(readFileSync(join(root, 'test/fixtures', file), 'utf8')) as object
+const fixture = (file: string) => JSON.parse(readFileSync(join(root, 'test/fixtures', file), 'utf8')) as object
 const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strict: false }).addSchema(
   fixture('kubernetes.schema.json'),
   'kubernetes'
 ).addSchema(fixture('gateway-api.schema.json'), 'gateway')
 
-function complaintsOf (schema: 'kubernetes' | 'gateway', object: { kind: string }): string[] {
+function complaintsOf (schema: 'kubernetes' | 'gateway', object: { kind: string }) {
   const validate = ajv.getSchema(`${schema}#/$defs/${object.kind}`)!
   validate(object)
   return (validate.errors ?? []).map(({ instancePath, message, params }) =>
@@ -36,7 +35,7 @@ function complaintsOf (schema: 'kubernetes' | 'gateway', object: { kind: string 
 async function settingsOf (
   environment: Record<string, string>,
   mounted: Record<string, string>
-): Promise<Settings> {
+) {
   const found = collectSettings({
     environment,
     readFile: path => path in mounted ? read(mounted[path]!) : undefined
@@ -268,7 +267,7 @@ t.test('Gateway API asks the gate by its filter ExternalAuth, over HTTP and over
 
 t.test('The unit of the gate is that of the service, with its rules as a credential and a folder for its record', async t => {
   const text = read('systemd/holdfast-gate.service')
-  const parts = (of: string): string[] =>
+  const parts = (of: string) =>
     of.split('\n').filter(line => line !== '' && !/^(?:#|Description=)/.test(line))
   const own = [
     'LoadCredential=gate.yaml:/etc/holdfast/gate.yaml',

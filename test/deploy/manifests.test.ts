@@ -61,7 +61,7 @@ async function composeTest (t: Test, file: string, hasStore: boolean) {
   const conf = read('nginx/instances.conf')
 
   t.test('It follows the schema of Compose, and a file with one unknown key does not.', async t => {
-    const lint = (content: string): Array<[string, string]> => {
+    const lint = (content: string) => {
       const rules = {
         'services-alphabetical-order': 0,
         'service-keys-order': 0,
@@ -73,7 +73,7 @@ async function composeTest (t: Test, file: string, hasStore: boolean) {
       const file = join(t.testdir({ 'compose.yaml': content }), 'compose.yaml')
       const results: readonly LintResult[] = linter.lintFiles([file], false)
       return results.flatMap(({ messages }) =>
-        messages.filter(({ type }) => type === 'error').map(({ rule, message }): [string, string] => [rule, message])
+        messages.filter(({ type }) => type === 'error').map(({ rule, message }) => [rule, message])
       )
     }
     t.strictSame(lint(text), [])
@@ -190,7 +190,7 @@ const ajv = new Ajv({ allErrors: true, allowUnionTypes: true }).addSchema(
 )
 
 /** What Kubernetes would say of an object, and of its fields that it does not know. */
-function complaintsOf (object: { kind: Kind }): string[] {
+function complaintsOf (object: { kind: Kind }) {
   const validate = ajv.getSchema(`kubernetes#/$defs/${object.kind}`)!
   validate(object)
   return (validate.errors ?? []).map(({ instancePath, message, params }) =>
@@ -210,7 +210,7 @@ interface Kustomization {
 
 const KUSTOMIZATION_FIELDS = ['apiVersion', 'kind', 'namespace', 'resources', 'images', 'configMapGenerator', 'patches']
 
-function readKustomization (folder: string): Kustomization {
+function readKustomization (folder: string) {
   const kustomization = parse(read(`kubernetes/${folder}/kustomization.yaml`)) as Kustomization
   const unknown = Object.keys(kustomization).filter(field => !KUSTOMIZATION_FIELDS.includes(field))
   if (unknown.length > 0) throw new Error(`${folder}: unknown ${unknown.join(', ')}`)
@@ -412,7 +412,7 @@ t.test('kubernetes/', async t => {
     t.strictSame(dns.to, undefined, 'it may be pods of any namespace, or the node')
     const blocks = provider.to.map(({ ipBlock }: { ipBlock: { cidr: string, except: string[] } }) => ipBlock)
     t.strictSame(blocks.map(({ cidr }: { cidr: string }) => cidr), ['0.0.0.0/0', '::/0'])
-    const holds = (ranges: readonly string[], address: string): boolean => {
+    const holds = (ranges: readonly string[], address: string) => {
       const list = new BlockList()
       for (const range of ranges) {
         const [start = '', bits] = range.split('/')

@@ -51,9 +51,9 @@ const expressions: readonly Expression[] = [
 const SCRAPE_LABELS = ['instance', 'job']
 
 /** The series that a service shows which has seen a request of each kind: labels by name. */
-async function readSeries (): Promise<Map<string, Map<string, Set<string>>>> {
+async function readSeries () {
   const series = new Map([['up', new Map<string, Set<string>>()]])
-  const note = (name: string): Map<string, Set<string>> => series.get(name) ?? series.set(name, new Map()).get(name)!
+  const note = (name: string) => series.get(name) ?? series.set(name, new Map()).get(name)!
   for (const line of text.split('\n')) {
     const type = /^# TYPE (\S+) (\S+)/.exec(line)
     if (type && type[2] !== 'histogram') note(type[1]!)
@@ -115,7 +115,7 @@ t.test('Every metric and label that is named exists', async t => {
 
     const labelsOf = (
       names: readonly string[]
-    ): string[] => [...SCRAPE_LABELS, 'le', ...names.flatMap(name => [...series.get(name)?.keys() ?? []])]
+    ) => [...SCRAPE_LABELS, 'le', ...names.flatMap(name => [...series.get(name)?.keys() ?? []])]
     for (const [, name, matchers] of expr.matchAll(/\b(\w+)\{([^}]*)\}/g)) {
       for (const [, label] of matchers!.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) {
         t.ok(labelsOf([name!]).includes(label!), `${where}: ${name} has the label ${label}`)

@@ -26,10 +26,10 @@ const { jobs, permissions } = parse(textOf(RELEASE)) as {
   jobs: Record<string, Job>,
   permissions: object
 }
-const stepsOf = (...names: string[]): Step[] => names.flatMap(name => jobs[name]!.steps)
+const stepsOf = (...names: string[]) => names.flatMap(name => jobs[name]!.steps)
 
 /** The lines of a workflow that use an action without naming one commit and its release. */
-const unpinned = (text: string): string[] =>
+const unpinned = (text: string) =>
   text.split('\n').filter(line =>
     /\buses:/.test(line) && !/^ *- uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line)
   )
@@ -99,7 +99,7 @@ async function run (
 }
 
 t.testdir()
-const callsIn = (file: string): string[] => existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+const callsIn = (file: string) => existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
 
 t.test('version: the tag names the version of each package.', async t => {
   const { version } = JSON.parse(textOf('package.json')) as { version: string }
@@ -180,7 +180,7 @@ t.test('docs: main names the packages once they are published, by one commit.', 
     cpSync(join(root, file), join(clone, file))
   }
   writeFileSync(join(clone, 'package.json'), '{"type":"module"}')
-  const git = (...args: string[]): string =>
+  const git = (...args: string[]) =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.example', ...args], { cwd: clone, encoding: 'utf8' })
   execFileSync('git', ['init', '--quiet', '--bare', '--initial-branch=main', join(folder, 'origin')])
   git('init', '--quiet', '--initial-branch=main')

@@ -18,7 +18,7 @@ t.test('The unit starts what npm start starts, and the signal reaches the servic
 })
 
 t.test('The unit for several instances differs only in its port, which the service takes from the command line.', async t => {
-  const parts = (text: string): string[] => text.split('\n').filter(line => !/^(#|Description=|ExecStart=)/.test(line))
+  const parts = (text: string) => text.split('\n').filter(line => !/^(#|Description=|ExecStart=)/.test(line))
   t.strictSame(parts(templateText), parts(unitText))
   t.strictSame(
     valuesOf('ExecStart', templateText),

@@ -17,11 +17,11 @@ const grant = { resource: AUDIENCE, scope: 'read:messages' }
 const insecure = { [oauth.allowInsecureRequests]: true } as const
 
 /** The service in front of the local provider. */
-const start = (t: Test, values: Variables = {}): Promise<RunningApp> =>
+const start = (t: Test, values: Variables = {}) =>
   startApp(t, { url: provider.issuer } as Issuer, values)
 
 /** What the service made of its requests so far: the status of each. */
-const statuses = ({ log }: RunningApp): unknown[] =>
+const statuses = ({ log }: RunningApp) =>
   log.filter(({ msg }) => msg === 'request answered').map(({ status }) => status)
 
 /** The log line of a request is written once its answer has been sent. */
@@ -54,7 +54,7 @@ const oauth4webapi: RealClient = {
     )
     const { access_token: token } = await oauth.processClientCredentialsResponse(server, client, answer)
     const DPoP = bound ? oauth.DPoP({ ...client, [oauth.clockSkew]: skewSeconds }, keyPair) : undefined
-    const request = (): Promise<Response> =>
+    const request = () =>
       oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, null, { ...insecure, DPoP })
     const response = await request().catch(error => {
       if (DPoP && oauth.isDPoPNonceError(error)) return request()
@@ -66,7 +66,7 @@ const oauth4webapi: RealClient = {
 
 const openidClient: RealClient = {
   async call (url, { bound, skewSeconds = 0 }) {
-    const discover = (metadata: object): Promise<openid.Configuration> =>
+    const discover = (metadata: object) =>
       openid.discovery(
         new URL(provider.issuer),
         provider.clientId,
@@ -171,7 +171,7 @@ t.test('A client that retries by the rule of auth0-spa-js does so only for a non
   const token = await boundToken(keyPair)
   const send = async (proof: string) =>
     fetch(url, { headers: { authorization: `DPoP ${token}`, dpop: proof } })
-  const proof = (nonce?: string, htu = url): Promise<string> => dpop.generateProof(keyPair, htu, 'GET', nonce, token)
+  const proof = (nonce?: string, htu = url) => dpop.generateProof(keyPair, htu, 'GET', nonce, token)
 
   const first = await send(await proof())
   t.equal(mayRetry(first), true, 'no nonce yet')
@@ -196,7 +196,7 @@ t.test('A client that retries by the rule of auth0-spa-js does so only for a non
   }
 })
 
-async function boundToken (keyPair: dpop.KeyPair): Promise<string> {
+async function boundToken (keyPair: dpop.KeyPair) {
   const body = new URLSearchParams({
     resource: AUDIENCE,
     grant_type: 'client_credentials',

@@ -11,7 +11,7 @@ t.test('The playground answers to its own name alone, and takes nothing that a p
   const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' })
   const page = await startPlayground({ port, api: 'http://localhost:1', provider, settings })
   t.teardown(() => page.close())
-  const ask = async (path: string, headers: Record<string, string>, method = 'GET'): Promise<number | undefined> => {
+  const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
     const asked = request({ port, host: '127.0.0.1', path, method, headers }).end(method === 'POST' ? '{}' : undefined)
     const [answer] = await once(asked, 'response') as [IncomingMessage]
     answer.resume()

@@ -41,12 +41,12 @@ async function post (body: string, type: string, headers: Record<string, string>
   return { status: response.status, headers: response.headers, body: await response.json() as Record<string, any> }
 }
 
-const json = (body: unknown): Promise<Answer> => post(JSON.stringify(body), 'application/json')
-const form = (body: Record<string, string>): Promise<Answer> =>
+const json = (body: unknown) => post(JSON.stringify(body), 'application/json')
+const form = (body: Record<string, string>) =>
   post(String(new URLSearchParams(body)), 'application/x-www-form-urlencoded')
 
 t.test('The provider answers only to its own host', async t => {
-  const statusFor = (host: string): Promise<number> =>
+  const statusFor = (host: string) =>
     new Promise((resolve, reject) => {
       get({ port: provider.port, path: '/.well-known/openid-configuration', headers: { host } }, ({ statusCode }) =>
         resolve(statusCode!)).once('error', reject)
@@ -225,7 +225,7 @@ t.test('If the tenant requires nonces, a client gets one with the refusal and th
   const { as, keys } = await browser(strict)
   const client: oauth.Client = { client_id: strict.clientId }
   const dpop = oauth.DPoP(client, keys)
-  const request = (): Promise<Response> =>
+  const request = () =>
     oauth.clientCredentialsGrantRequest(
       as,
       client,
@@ -256,7 +256,7 @@ t.test('A clock that is passed in sets the times of the tokens; each start has k
   })
   const claims = decodeJwt((await response.json() as { access_token: string }).access_token)
   t.strictSame([claims.iat, claims.exp], [4_000_000_000, 4_000_000_060])
-  const kid = async ({ issuer }: LocalProvider): Promise<string> => {
+  const kid = async ({ issuer }: LocalProvider) => {
     const set = await (await fetch(`${issuer}/.well-known/jwks.json`)).json() as { keys: Array<{ kid: string }> }
     return set.keys[0]!.kid
   }
@@ -283,7 +283,7 @@ async function authorize (
   { issuer, browserClientId }: LocalProvider,
   as: oauth.AuthorizationServer,
   client: oauth.Client
-): Promise<{ code: URLSearchParams, verifier: string }> {
+) {
   const verifier = oauth.generateRandomCodeVerifier()
   const query = new URLSearchParams({
     client_id: browserClientId,
@@ -313,7 +313,7 @@ t.test("A client of one's own logs people in by code and PKCE, as the user that 
     })
     const { visit } = createVisitor(local.issuer)
     const verifier = openid.randomPKCECodeVerifier()
-    const loginUrl = async (more: Record<string, string> = {}): Promise<URL> =>
+    const loginUrl = async (more: Record<string, string> = {}) =>
       openid.buildAuthorizationUrl(config, {
         redirect_uri: callback,
         scope: 'openid read:messages admin',
@@ -322,7 +322,7 @@ t.test("A client of one's own logs people in by code and PKCE, as the user that 
         code_challenge_method: 'S256',
         ...more
       })
-    const logIn = async (url: URL): Promise<Record<string, unknown>> =>
+    const logIn = async (url: URL) =>
       decodeJwt((await openid.authorizationCodeGrant(config, url, { pkceCodeVerifier: verifier })).access_token)
     const asked = await visit(await loginUrl())
     t.match(asked.page, /Who logs in\?[^]*shop[^]*Ada[^]*Grace[^]*Linus/)

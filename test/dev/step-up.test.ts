@@ -5,7 +5,7 @@ import { exactly } from '../helpers/containing.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
 import recentLogin from '../../dev/serve/recent-login.ts'
 import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
-import { startApp, type RunningApp } from '../helpers/app.ts'
+import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
 import { createVisitor } from '../helpers/visitor.ts'
@@ -46,20 +46,20 @@ function createUser () {
 }
 
 /** The parameters of the new login, as openid-client reads them from the challenge on the scheme that was used. */
-function askedFor (error: openid.WWWAuthenticateChallengeError, scheme: string): Record<string, string> {
+function askedFor (error: openid.WWWAuthenticateChallengeError, scheme: string) {
   const { parameters } = error.cause.find(challenge => challenge.scheme === scheme)!
   const { error: code, acr_values: acrValues, max_age: maxAge } = parameters
   if (code !== 'insufficient_user_authentication') throw new Error(`the challenge says ${code}`)
   return { ...acrValues && { acr_values: acrValues }, ...maxAge && { max_age: maxAge } }
 }
 
-async function refusalOf (call: Promise<Response>): Promise<openid.WWWAuthenticateChallengeError> {
+async function refusalOf (call: Promise<Response>) {
   const error = await call.then(() => undefined, (error: unknown) => error)
   if (error instanceof openid.WWWAuthenticateChallengeError) return error
   throw new Error('the call was not refused', { cause: error })
 }
 
-const start = (t: Test, requirement: RequirementOptions): Promise<RunningApp> =>
+const start = (t: Test, requirement: RequirementOptions) =>
   startApp(t, { url: provider.issuer } as Issuer, {}, app => {
     app.register(async scope => {
       scope.get('/payments', { onRequest: scope.require(requirement) }, () => 'paid')
@@ -107,7 +107,7 @@ for (const bound of [false, true]) {
         const running = await start(t, requirement)
         const url = new URL(`${running.url}/payments`)
         const DPoP = bound ? openid.getDPoPHandle(config, await openid.randomDPoPKeyPair('ES256')) : undefined
-        const call = (token: string): Promise<Response> =>
+        const call = (token: string) =>
           openid.fetchProtectedResource(config, token, url, 'GET', undefined, undefined, DPoP && { DPoP })
         const user = createUser()
         const old = await atAnotherTime(-loginSecondsAgo, () => user.logIn({}, DPoP))
@@ -159,7 +159,7 @@ t.test('The sample route of the playground wants a login of the last minute.', a
   const running = await startApp(t, { url: provider.issuer } as Issuer, {}, app => {
     app.register(recentLogin)
   })
-  const call = (token: string): Promise<Response> =>
+  const call = (token: string) =>
     openid.fetchProtectedResource(config, token, new URL(`${running.url}/dev/recent-login`), 'GET')
   const user = createUser()
   const refusal = await refusalOf(call(await atAnotherTime(-61, () => user.logIn())))

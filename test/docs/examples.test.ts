@@ -198,7 +198,7 @@ t.test('The token of each provider passes under the settings beside it, and gran
     const scopes = readScopes(claims, settings.idp.scopeClaims)
     t.ok(scopes.some(scope => scope.endsWith('read:messages')), `${provider}: ${scopes.join(' ')}`)
 
-    const outcome = (change: object): string => {
+    const outcome = (change: object) => {
       try {
         const text = encodeJws(header, { ...claims, exp: 2, ...change }, () => Buffer.from('signature'))
         checkByRules({ ...readToken(text), now: 1 }, rules)

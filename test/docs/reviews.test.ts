@@ -4,7 +4,7 @@ import t from 'tap'
 import { holdsTest, root, textOf } from '../helpers/documents.ts'
 
 /** The tests that a page names by title and file. */
-const namedIn = (page: string): Array<{ title: string, file: string }> =>
+const namedIn = (page: string) =>
   [...page.matchAll(/\[([^\]]+)\]\((?:\.\.\/)+(test\/[\w./-]+\.test\.ts)\)/g)]
     .map(([, title, file]) => ({ title: title!, file: file! })).filter(({ title, file }) => title !== file)
 

@@ -147,7 +147,7 @@ const blocks = manuals.flatMap(readBlocks)
 const scriptsOf = (folder: string): Record<string, string> =>
   JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).scripts
 const isOurs = (block: Block) => !(`${block.file} ${block.text.split('\n', 1)[0]}` in OF_OTHER_PROGRAMS)
-const withLanguage = (...languages: string[]): Block[] => blocks.filter(({ language }) => languages.includes(language))
+const withLanguage = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
 
 /** What a shell would do, line by line, without the remarks at their ends. */
 const shellLines = withLanguage('sh').flatMap(({ place, text }) =>
@@ -261,7 +261,7 @@ async function load<Module> (
   t: Test,
   { text }: Block,
   replacements: Record<string, string> = {}
-): Promise<Module> {
+) {
   let code = text
   for (const [from, to] of Object.entries(replacements)) {
     if (!code.includes(from)) throw new Error(`the snippet no longer holds ${from}`)
@@ -285,7 +285,7 @@ const routeSnippets = withLanguage('ts').filter(block =>
 const ownSnippets = withLanguage('ts').filter(block =>
   !routeSnippets.includes(block) && !nameOf(block).startsWith('test/own/')
 )
-const loadRoute = async (t: Test, block: Block): Promise<FastifyPluginAsync> =>
+const loadRoute = async (t: Test, block: Block) =>
   (await load<{ default: FastifyPluginAsync }>(t, block)).default
 
 t.test('Every shown route answers with its scope, and refuses without.', async t => {
@@ -383,7 +383,7 @@ const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
     })
     t.teardown(() => app.close())
     const client = await createDpopClient()
-    const token = (claims: object): string => issuer.token({ aud: 'https://api.example', ...claims })
+    const token = (claims: object) => issuer.token({ aud: 'https://api.example', ...claims })
     const get = async (headers: Record<string, string>): Promise<unknown> => {
       const answer = await app.inject({ url: '/orders', headers })
       return [answer.statusCode, answer.statusCode === 200 ? answer.json() : String(answer.headers['www-authenticate'])]

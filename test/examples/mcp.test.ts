@@ -17,7 +17,7 @@ const site: Site = await startSite({ port: await freePort(), redirectUrl })
 t.teardown(() => site.close())
 const base = new URL(site.url).origin
 
-const toolCall = (name: string, args: object = {}): object => ({
+const toolCall = (name: string, args: object = {}) => ({
   jsonrpc: '2.0',
   id: 1,
   method: 'tools/call',
@@ -193,7 +193,7 @@ t.test('A token for another server is refused, also if it comes from the same pr
     return (await fetch(`${url}/mcp`, { method: 'POST', headers, body: JSON.stringify(toolCall('read_messages')) }))
       .status
   }
-  const start = (audience: string): Promise<RunningApp> =>
+  const start = (audience: string) =>
     startApp(
       t,
       { url: site.issuer } as Issuer,

@@ -1,5 +1,4 @@
 import { Session } from 'node:inspector/promises'
-import type { Profiler } from 'node:inspector'
 import { setFlagsFromString } from 'node:v8'
 
 /** What a call has run of the code that is watched. */
@@ -32,7 +31,7 @@ export async function openMeter (part: string): Promise<Meter> {
   // What has run before does not count.
   await take()
 
-  async function take (): Promise<Profiler.ScriptCoverage[]> {
+  async function take () {
     const { result } = await session.post('Profiler.takePreciseCoverage')
     return result.filter(({ url }) => url.includes(part))
   }

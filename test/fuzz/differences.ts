@@ -41,7 +41,7 @@ interface Difference {
 }
 
 /** The segment as a forgiving reader takes it. */
-function read (segment: string | undefined): Members {
+function read (segment: string | undefined) {
   try {
     const value: unknown = JSON.parse(Buffer.from(segment ?? '', 'base64url').toString().replace(/^\ufeff/, ''))
     return typeof value === 'object' && value !== null ? value : {}
@@ -90,7 +90,7 @@ function normal (url: string) {
 }
 
 const hostOf = ({ wire }: Made) => wire.rawHeaders[wire.rawHeaders.indexOf('Host') + 1] ?? ''
-const isSameUrl = (htu: unknown, url: string): boolean => {
+const isSameUrl = (htu: unknown, url: string) => {
   try {
     return typeof htu === 'string' && normal(htu) === normal(url)
   } catch {

@@ -27,7 +27,7 @@ const LONGEST_RECORD = 700
 const START = Date.UTC(2026, 0, 1) / 1000
 
 /** One change in most cases, so that none hides another. */
-function chooseMutations (seed: number, number: number): Mutation[] {
+function chooseMutations (seed: number, number: number) {
   const random = createRandom(seed, number)
   const count = random.among([0, 1, 1, 1, 1, 1, 1, 2, 2, 3])
   return Array.from({ length: count }, () => random.among(MUTATIONS))
@@ -46,7 +46,7 @@ export async function openDifferential (
   /** When each proof was accepted first: the record that the guard must have. */
   const used = new Map<string, number>()
 
-  function makeCase (number: number, mutations: readonly Mutation[], jti: string): Made {
+  function makeCase (number: number, mutations: readonly Mutation[], jti: string) {
     const random = createRandom(seed + 1, number)
     // One second for each thousand cases, so that what is kept grows old.
     const now = START + Math.floor(number / 1000)
@@ -81,7 +81,7 @@ export async function openDifferential (
       : { ...common, fault: our === undefined ? 'ours passes, theirs does not' : 'theirs passes, ours does not' }
   }
 
-  async function run (number: number): Promise<Case[]> {
+  async function run (number: number) {
     const mutations = chooseMutations(seed, number)
     const first = await judge(makeCase(number, mutations, `${seed}-${number}`), mutations)
     const cases: Case[] = [first]
@@ -99,7 +99,7 @@ export async function openDifferential (
   }
 
   /** A copy of a request that has passed must not pass, whatever theirs says: it keeps no record. */
-  async function again ({ made }: Case, mutations: readonly Mutation[]): Promise<Case> {
+  async function again ({ made }: Case, mutations: readonly Mutation[]) {
     const our = await ours.judge(made.wire)
     const common = {
       mutations: [...mutations.map(({ name }) => name), 'sent again'],

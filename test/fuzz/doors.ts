@@ -53,15 +53,6 @@ interface Door {
   close (): Promise<void>
 }
 
-/** What one request has found at both doors. */
-interface Compared {
-  request: WireRequest
-  /** The answers, if they differ; or one answer, and what is wrong with its form. */
-  fault?: readonly [string, string]
-  /** Undefined if Node's parser has refused it. */
-  status: number | undefined
-}
-
 export async function openDoors (seed: number) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-doors-'))
   const keysFile = join(folder, 'keys.json')
@@ -90,7 +81,7 @@ export async function openDoors (seed: number) {
     doors.set(site, [plugin, await openGuard(optionsOf(site))])
   }
 
-  async function judge (request: WireRequest, requirement: number): Promise<Compared> {
+  async function judge (request: WireRequest, requirement: number) {
     const both = doors.get(request.site)!
     const before = both.map(({ arrived }) => arrived())
     const [plugin, guard] = await Promise.all(both.map(({ port }) => send(port, request, requirement)))
@@ -103,7 +94,7 @@ export async function openDoors (seed: number) {
 
   return {
     /** Sends a request of the seed, and one of three again. */
-    async run (number: number): Promise<Compared[]> {
+    async run (number: number) {
       const random = createRandom(seed, number)
       now = START + Math.floor(number / 1000)
       const parts = goodParts(random, now, `jti-${number}`)
@@ -132,7 +123,7 @@ const HEADERS: Record<string, RegExp> = {
   'www-authenticate': /^(?:Bearer|DPoP)/
 }
 
-function formFault (answer: string, isHead: boolean): string | undefined {
+function formFault (answer: string, isHead: boolean) {
   const lines = answer.split('\n')
   const [status, body = ''] = [lines.shift(), lines.pop()]
   if (status === '200') return undefined
@@ -160,7 +151,7 @@ const SILENT = { info: ignore, warn: ignore, error: ignore, debug: ignore }
 /** The number of its requirement is a header, which neither guard reads. */
 const asked = ({ headers }: IncomingMessage) => Number(headers['x-requirement'])
 
-async function openPlugin (options: object): Promise<Door & { nonce: () => string | undefined }> {
+async function openPlugin (options: object) {
   let count = 0
   const app = Fastify({
     exposeHeadRoutes: false,
@@ -185,7 +176,7 @@ async function openPlugin (options: object): Promise<Door & { nonce: () => strin
   }
 }
 
-async function openGuard (options: object): Promise<Door> {
+async function openGuard (options: object) {
   let count = 0
   const guard: RequestGuard = await createGuard({ ...options, logger: SILENT } as Parameters<typeof createGuard>[0])
   async function answer (request: IncomingMessage, response: ServerResponse) {

@@ -78,7 +78,7 @@ const WORDS = [
   '-----BEGIN CERTIFICATE-----'
 ]
 
-function change (random: Random, text: string, corpus: readonly string[]): string {
+function change (random: Random, text: string, corpus: readonly string[]) {
   const at = random.below(text.length + 1)
   const to = Math.min(text.length, at + 1 + random.below(random.oneIn(4) ? 40 : 4))
   switch (random.below(8)) {
@@ -101,7 +101,7 @@ function change (random: Random, text: string, corpus: readonly string[]): strin
   }
 }
 
-async function crash ({ run, refusals }: Parser, text: string): Promise<string | undefined> {
+async function crash ({ run, refusals }: Parser, text: string) {
   try {
     await run(text)
     return undefined
@@ -122,7 +122,7 @@ async function growth (
   parser: Parser,
   text: string,
   random: Random
-): Promise<{ share: number, finding?: Finding }> {
+) {
   const base = text === '' ? random.among(WORDS) : text.slice(0, BASE_BYTES)
   const at = random.below(base.length)
   const to = at + 1 + random.below(random.oneIn(2) ? 3 : 30)

@@ -29,7 +29,7 @@ export function thumbprintOf ({ kty, crv, x, y, e, n }: Jwk): string {
   return createHash('sha256').update(JSON.stringify(members)).digest('base64url')
 }
 
-function keyOf (alg: string, privateKey: KeyObject, sign: FuzzKey['sign']): FuzzKey {
+function keyOf (alg: string, privateKey: KeyObject, sign: FuzzKey['sign']) {
   const publicKey = createPublicKey(privateKey)
   const jwk = publicKey.export({ format: 'jwk' }) as Jwk
   return {
@@ -44,7 +44,7 @@ function keyOf (alg: string, privateKey: KeyObject, sign: FuzzKey['sign']): Fuzz
 
 const secretOf = (name: string) => createHash('sha256').update(name).digest()
 
-function ecKey (name: string): FuzzKey {
+function ecKey (name: string) {
   const pair = createECDH('prime256v1')
   pair.setPrivateKey(secretOf(name))
   const point = pair.getPublicKey()
@@ -59,7 +59,7 @@ function ecKey (name: string): FuzzKey {
   return keyOf('ES256', key, input => sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }))
 }
 
-function edKey (name: string, alg: string): FuzzKey {
+function edKey (name: string, alg: string) {
   const key = createPrivateKey({
     key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), secretOf(name)]),
     format: 'der',
@@ -70,7 +70,7 @@ function edKey (name: string, alg: string): FuzzKey {
 
 const rsaPair = takeRsaKey()
 
-function rsaKey (alg: 'RS256' | 'PS256'): FuzzKey {
+function rsaKey (alg: 'RS256' | 'PS256') {
   const key = rsaPair.privateKey
   const options = alg === 'PS256' ? { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 } : {}
   return keyOf(alg, key, input => sign('sha256', Buffer.from(input), { key, ...options }))

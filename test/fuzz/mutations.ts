@@ -41,7 +41,7 @@ const JUNK: readonly unknown[] = [
   'a'.repeat(600)
 ]
 
-const typs = (type: string): readonly unknown[] => [
+const typs = (type: string) => [
   type,
   type.toUpperCase(),
   `application/${type}`,
@@ -96,7 +96,7 @@ const jws = (
  * A member that is changed after the JSON has been written: twice, escaped, or a number that JSON.stringify cannot
  * write.
  */
-function rewritten (json: string, random: Random): string | Buffer {
+function rewritten (json: string, random: Random) {
   const members = Object.entries(JSON.parse(json) as object)
   const [name, value] = random.among(members)
   const text = JSON.stringify(value)
@@ -168,7 +168,7 @@ const edited = (text: string, random: Random, chars: string) => {
 }
 
 /** What can be done to a JWS, whatever it is. */
-const anyJws = (part: 'token' | 'proof', type: string): Mutation[] => [
+const anyJws = (part: 'token' | 'proof', type: string) => [
   jws(part, 'typ', ({ header }, random) => {
     header.typ = random.oneIn(3) ? random.among(JUNK) : random.among(typs(type))
   }),
@@ -281,12 +281,12 @@ function derOf (signature: Buffer) {
   return Buffer.concat([Buffer.from([0x30, body.length]), body])
 }
 
-const times = (now: number, random: Random, edges: readonly number[]): unknown =>
+const times = (now: number, random: Random, edges: readonly number[]) =>
   random.oneIn(4)
     ? random.among(JUNK)
     : now + random.among(edges) + random.among([-1, -0.5, 0, 0, 0, 0.5, 1])
 
-const claim = (part: 'token' | 'proof', name: string, value: (random: Random, parts: Parts) => unknown): Mutation =>
+const claim = (part: 'token' | 'proof', name: string, value: (random: Random, parts: Parts) => unknown) =>
   jws(part, name, ({ claims }, random, parts) => {
     claims[name] = value(random, parts)
   })
@@ -361,7 +361,7 @@ const TOKEN: readonly Mutation[] = [
 ]
 
 /** Another spelling of a URL, or another URL. */
-function respelt (url: string, random: Random): unknown {
+function respelt (url: string, random: Random) {
   const escape = (from: RegExp) => url.replace(from, char => `%${char.charCodeAt(0).toString(16)}`)
   return random.among([
     url,
@@ -442,7 +442,7 @@ function respelt (url: string, random: Random): unknown {
 const withJwk = (
   name: string,
   change: (jwk: Record<string, unknown>, random: Random, parts: Parts) => Record<string, unknown>
-): Mutation =>
+) =>
   jws('proof', name, ({ header }, random, parts) => {
     header.jwk = change({ ...parts.client.jwk }, random, parts)
   })

@@ -1,4 +1,4 @@
-import { Message, readMessage, type ReceivedRequest } from '../../lib/guard/message.ts'
+import { Message, readMessage } from '../../lib/guard/message.ts'
 import { parseCredentials } from '../../lib/guard/credentials.ts'
 import { createCertificateReader, type CertificateSource } from '../../lib/guard/certificate/client-certificate.ts'
 import { parseProofHeader } from '../../lib/guard/dpop/client-keys.ts'
@@ -40,7 +40,7 @@ function received (
   headers: ReadonlyArray<readonly [name: string, value: string]>,
   url = '/api/private',
   method = 'GET'
-): ReceivedRequest {
+) {
   const joined: Record<string, string> = {}
   for (const [name, value] of headers) {
     joined[name.toLowerCase()] = joined[name.toLowerCase()] === undefined
@@ -52,9 +52,9 @@ function received (
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 const resolveUrl = createRequestUrlResolver({ trustProxy: true, publicUrl: undefined })
-const urlWith = (name: string) => (text: string): unknown =>
+const urlWith = (name: string) => (text: string) =>
   resolveUrl(new Message(received([['Host', 'api.example'], [name, text]])))
-const certificate = (source: CertificateSource, name: string) => (text: string): unknown =>
+const certificate = (source: CertificateSource, name: string) => (text: string) =>
   createCertificateReader({ source, isTrustedPeer: () => true })(received([[name, text]]))
 
 const ORIGINAL = { publicUrl: undefined, claimHeaders: new Set<string>() }

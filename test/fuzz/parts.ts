@@ -70,7 +70,7 @@ export const currentNonce = { text: '' }
 const HOSTS = ['api.example', 'api.example:8443', '127.0.0.1:8000', '[::1]:8000']
 const TARGETS = ['/', '/api/private', '/api/users/1?page=2', '/a%2Fb/~c;d=1', '/caf%C3%A9', '/a//b/']
 
-function baseOf (site: Site, host: string): string {
+function baseOf (site: Site, host: string) {
   if (site === 'public') return PUBLIC_URL
   return `${site === 'https' ? 'https' : 'http'}://${host}`
 }

@@ -35,7 +35,7 @@ export async function askTheirs (request: WireRequest): Promise<Theirs> {
 }
 
 /** @throws TypeError for a request that the Fetch standard has no words for */
-function requestOf ({ site, method, target, rawHeaders }: WireRequest): Request {
+function requestOf ({ site, method, target, rawHeaders }: WireRequest) {
   const headers = new Headers()
   for (let at = 0; at < rawHeaders.length; at += 2) {
     if (rawHeaders[at] !== 'Host') headers.append(rawHeaders[at]!, rawHeaders[at + 1]!)

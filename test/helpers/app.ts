@@ -86,7 +86,7 @@ async function start (
   t: Test,
   issuer: Issuer,
   { values, before, prepare, host = '127.0.0.1', port = 0, isServed }: Start
-): Promise<RunningApp> {
+) {
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const log: LogLine[] = []
   const options = serverOptions(settings)

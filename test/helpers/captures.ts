@@ -110,7 +110,7 @@ export function rawHead ({ method = 'GET', url, lines }: Sent): string {
   ].join('\r\n')
 }
 
-const inBash = (text: string): string =>
+const inBash = (text: string) =>
   /[\p{Cc}!']/u.test(text)
     ? `$'${
       text.replace(/[\\']/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replace(

@@ -29,7 +29,7 @@ export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise
  */
 export function stopTimers (t: Test, fromMs: number): void {
   const { setTimeout: set } = globalThis
-  const put = (run: () => void, ms?: number, ...args: unknown[]): NodeJS.Timeout =>
+  const put = (run: () => void, ms?: number, ...args: unknown[]) =>
     set(run, ms !== undefined && ms >= fromMs ? 2 ** 31 - 1 : ms, ...args as [])
   globalThis.setTimeout = Object.assign(put, set) as typeof set
   t.teardown(() => {
@@ -45,14 +45,14 @@ export function holdTimers (t: Test, heldMs: number): (ms?: number) => void {
   const { setTimeout: set, clearTimeout: clear } = globalThis
   const advance = stopClock(t)
   const held = new Map<unknown, () => void>()
-  const put = (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]): NodeJS.Timeout => {
+  const put = (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
     if (ms !== heldMs) return set(run, ms, ...args)
     const timer = set(() => {}, 2 ** 31 - 1)
     held.set(timer, () => run(...args))
     return timer
   }
   globalThis.setTimeout = Object.assign(put, set) as typeof set
-  globalThis.clearTimeout = (timer): void => {
+  globalThis.clearTimeout = (timer) => {
     held.delete(timer)
     clear(timer)
   }
@@ -90,17 +90,17 @@ export class Clock {
   setBackMs = 0
   timers = new Set<{ due: number, callback: () => void }>()
 
-  now = (): number => (this.at - this.setBackMs) / 1000
+  now = () => (this.at - this.setBackMs) / 1000
 
-  steadyMs = (): number => this.at
+  steadyMs = () => this.at
 
-  after = (delayMs: number, callback: () => void): () => void => {
+  after = (delayMs: number, callback: () => void) => {
     const timer = { due: this.at + delayMs, callback }
     this.timers.add(timer)
     return () => this.timers.delete(timer)
   }
 
-  advance (ms: number): void {
+  advance (ms: number) {
     this.at += ms
     for (const timer of this.timers) {
       if (timer.due > this.at) continue
@@ -110,7 +110,7 @@ export class Clock {
   }
 
   /** How long until the next timer. */
-  get nextMs (): number {
+  get nextMs () {
     return Math.max(0, Math.min(...[...this.timers].map(({ due }) => due)) - this.at)
   }
 }

@@ -49,7 +49,7 @@ export function startLine (t: Test, cwd: string, line: string, env: Record<strin
     })
   }
   const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
-  const stop = (): Promise<void> => {
+  const stop = () => {
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')
     return ended
   }

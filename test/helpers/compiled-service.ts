@@ -10,7 +10,7 @@ import { AUDIENCE } from './issuer.ts'
  */
 export const root = join(import.meta.dirname, '../..')
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
-const absolute = (command: string): string[] => command.split(' ').slice(1).map(word => word.replace(/^dist\//, join(root, 'dist/')))
+const absolute = (command: string) => command.split(' ').slice(1).map(word => word.replace(/^dist\//, join(root, 'dist/')))
 export const START = absolute(scripts.start!)
 export const APP = join(root, 'dist/app.js')
 

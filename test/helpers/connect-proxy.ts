@@ -18,7 +18,7 @@ interface ConnectProxy {
  */
 export async function startConnectProxy (): Promise<ConnectProxy> {
   const sockets = new Set<Duplex>()
-  const keep = <S extends Duplex>(socket: S): S => {
+  const keep = <S extends Duplex>(socket: S) => {
     sockets.add(socket)
     return socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
   }

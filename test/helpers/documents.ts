@@ -86,7 +86,7 @@ export function readSection (file: string, heading: string): string {
 }
 
 /** The fragments under which GitHub offers the headings of a page. */
-function readAnchors (file: string): Set<string> {
+function readAnchors (file: string) {
   const headings = [...readProse(file).matchAll(/^#{1,6} +(.+)$/gm)].map(match => match[1]!)
   return new Set(
     headings.map(heading => heading.toLowerCase().trim().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'))

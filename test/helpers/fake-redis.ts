@@ -59,7 +59,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
     })
   }
 
-  function answer ([name, ...words]: string[]): Reply {
+  function answer ([name, ...words]: string[]) {
     if (name === 'INFO') {
       return bulk('# Memory\r\nloading:0\r\nrole:master\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n')
     }
@@ -110,7 +110,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
 }
 
 /** Splits what has come so far into whole commands, arrays of bulk strings, and the rest. */
-function parseCommands (text: string): { commands: string[][], rest: string } {
+function parseCommands (text: string) {
   const commands: string[][] = []
   for (;;) {
     const end = text.indexOf('\r\n')

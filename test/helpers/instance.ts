@@ -73,7 +73,7 @@ export async function startInstance (
     await delay(10)
   }
 
-  async function until (what: string, isTrue: (status: number, checks: Checks) => boolean): Promise<Checks> {
+  async function until (what: string, isTrue: (status: number, checks: Checks) => boolean) {
     let checks: Checks = {}
     for (let left = 6000; left > 0; left--) {
       const answer = await fetch(`${url}/health/ready`)

@@ -39,7 +39,7 @@ export async function startSite (t: Test, gate: object = {}, values: object = {}
     ...values
   })
   const { host } = new URL(running.url)
-  const send = (method: string, path: string, lines: readonly string[]): Promise<WireAnswer> =>
+  const send = (method: string, path: string, lines: readonly string[]) =>
     sendRaw(running.url, [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
   return {
     ...running,

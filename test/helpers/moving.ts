@@ -25,7 +25,7 @@ export interface Sent {
 type Claims = Record<string, unknown>
 type Kind = (issuer: Issuer, claims: Claims) => Sent
 
-const bearer = (token: string): Sent => ({ authorization: `Bearer ${token}` })
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const seconds = () => Math.floor(Date.now() / 1000)
 const withClaims = (more: (issuer: Issuer) => Claims): Kind => (issuer, claims) =>
   bearer(issuer.token({ ...claims, ...more(issuer) }))

@@ -17,7 +17,7 @@ export const nginxProgram: string | undefined = [
   .find(program => spawnSync(program, ['-v']).status === 0)
 
 // Everything that nginx writes stays in its own directory. It runs one worker, so that kept connections can be counted.
-function mainConfiguration (file: string): string {
+function mainConfiguration (file: string) {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
     `  ${name}_temp_path temporary-${name};\n`
   ).join('')
@@ -104,5 +104,5 @@ export async function startNginx (t: Owner, { file, port, replacements }: NginxP
   return nginx
 }
 
-const workersOf = (pid: number): number[] =>
+const workersOf = (pid: number) =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)

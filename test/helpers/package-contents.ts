@@ -10,7 +10,7 @@ import { root } from './documents.ts'
 /** Compilers before 5.7 find no declaration by `.ts`, so `packages/build.js` writes `.js` there. */
 const withJs = (text: string) => text.replace(/((?:from |import\()['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js')
 
-const filesIn = (folder: string): string[] =>
+const filesIn = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => statSync(join(folder, file)).isFile())
 
 /**

@@ -75,11 +75,11 @@ export interface Answer {
   reason: string
 }
 
-function answerOf ({ running }: Site, before: number, status: number): Answer {
+function answerOf ({ running }: Site, before: number, status: number) {
   return { status, reason: status === 200 ? 'accepted' : String(running.reasons()[before] ?? 'none') }
 }
 
-function dpopHeaders ({ client, token }: Site, htu: string): Record<string, string> {
+function dpopHeaders ({ client, token }: Site, htu: string) {
   return { Authorization: `DPoP ${token}`, DPoP: client.proof({ token, url: htu }) }
 }
 

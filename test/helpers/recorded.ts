@@ -21,7 +21,7 @@ export function recordedOutputs (t: Test, testFile: string, now?: number) {
   const parts = !isWritten && existsSync(path) ? readFileSync(path, 'utf8').split(HEAD).slice(1) : []
   const known = new Map(Array.from({ length: parts.length / 2 }, (_, at) => [parts[2 * at]!, parts[2 * at + 1]!]))
   const below = new Map<string, string>()
-  const fold = (block: string): string => {
+  const fold = (block: string) => {
     const name = `@${createHash('sha256').update(block).digest('hex').slice(0, 8)}`
     below.set(name, block)
     return `${name}\n`
@@ -50,7 +50,7 @@ export function recordedOutputs (t: Test, testFile: string, now?: number) {
     const head = `${test.name} ${++count}`
     // In the order of the calls, of which several may run at once.
     if (isWritten) known.set(head, '')
-    return (output: string): void => {
+    return (output: string) => {
       const text = stable(`${JSON.stringify(about)}\n${output}\n`, now)
       if (isWritten) {
         known.set(head, BLOCKS.reduce((text, block) => text.replace(block, fold), text))
@@ -60,13 +60,13 @@ export function recordedOutputs (t: Test, testFile: string, now?: number) {
 }
 
 /** What is another one in each run, as words. Those that are the same in a text have the same word. */
-function stable (text: string, now?: number): string {
+function stable (text: string, now?: number) {
   const words = new Map<string, string>()
-  const named = (kind: string) => (value: string): string => {
+  const named = (kind: string) => (value: string) => {
     if (!words.has(value)) words.set(value, `<${kind} ${words.size + 1}>`)
     return words.get(value)!
   }
-  const since = (seconds: number): string =>
+  const since = (seconds: number) =>
     now === undefined || Math.abs(seconds - now) > 1e6
       ? '<a time>'
       : `<now${seconds < now ? ' ' : ' +'}${seconds - now}>`

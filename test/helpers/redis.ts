@@ -9,7 +9,7 @@ import { freePort } from './free-port.ts'
 import type { Owner } from './owner.ts'
 
 /** Where a program is, if it is installed. */
-function findProgram (name: string): string | undefined {
+function findProgram (name: string) {
   for (const folder of `${process.env.PATH}${delimiter}/usr/sbin${delimiter}/usr/local/bin`.split(delimiter)) {
     try {
       accessSync(join(folder, name), constants.X_OK)
@@ -105,7 +105,7 @@ export async function startRedis (
   return server
 }
 
-async function untilListening (port: number): Promise<void> {
+async function untilListening (port: number) {
   for (let left = 6000; left > 0; left--) {
     const socket = connect(port, '127.0.0.1')
     try {

@@ -15,7 +15,7 @@ const QUARTER = 250_000
 const ALIASES = 100
 const ELSEWHERE = 'https://elsewhere.example'
 
-const usersOf = (iss: string, count: number): object[] =>
+const usersOf = (iss: string, count: number) =>
   Array.from({ length: count }, () => ({ format: 'iss_sub', iss, sub: randomUUID() }))
 
 /** Signed pushes of 100 new users each. Returns the statuses, how often each. */
@@ -24,7 +24,7 @@ async function flood (
   hostile: Transmitter,
   iss: string,
   count: number
-): Promise<Record<string, number>> {
+) {
   const statuses: Record<string, number> = {}
   let left = count
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {

@@ -27,7 +27,7 @@ export interface ShippedFile {
   start (t: Test, application: number): Promise<ShippedSite>
 }
 
-const plainSite = (port: number, prefix = ''): ShippedSite => ({
+const plainSite = (port: number, prefix = '') => ({
   url: `http://127.0.0.1:${port}`,
   prefix,
   connect: () => connect(port, '127.0.0.1')

@@ -59,7 +59,7 @@ export async function startUpstream (t: Test, answer?: Answerer): Promise<TestUp
 }
 
 /** Answers with the length of the body, without keeping it. */
-function count (request: IncomingMessage, response: ServerResponse): void {
+function count (request: IncomingMessage, response: ServerResponse) {
   let size = 0
   request.on('data', chunk => {
     size += chunk.length

@@ -32,7 +32,7 @@ export function sendRaw (url: string, lines: readonly string[]): Promise<WireAns
   })
 }
 
-function parseAnswer (text: string): WireAnswer {
+function parseAnswer (text: string) {
   const end = text.indexOf('\r\n\r\n')
   const [statusLine = '', ...headerLines] = text.slice(0, end).split('\r\n')
   const lines = headerLines.map(line => {

@@ -56,10 +56,10 @@ async function post (url: string, type: string, body: string, authorization?: st
   }, () => 0)
 }
 
-const push = ({ url }: Place, set: string): Promise<number> =>
+const push = ({ url }: Place, set: string) =>
   post(`${url}/revocation/events`, 'application/secevent+jwt', set)
 
-const subjectOf = ({ world }: Book, { kind, id, issuer }: Name): object =>
+const subjectOf = ({ world }: Book, { kind, id, issuer }: Name) =>
   kind === 'session' ? { format: 'opaque', id } : { format: 'iss_sub', iss: world.issuers[issuer]!.url, sub: id }
 
 /** Writes down what was said, unless it was surely not taken. */
@@ -162,7 +162,7 @@ export function makeName (book: Book, random: Random): Name {
 }
 
 /** Tokens are kept, as clients keep them: what an instance has judged before is judged again. */
-function tokenOf (book: Book, name: Name, which: string): { token: string, probe: Probe } | undefined {
+function tokenOf (book: Book, name: Name, which: string) {
   const known = name.tokens.get(which)
   const now = nowSeconds()
   if (known && (known.endSeconds > now || which === 'first')) return known.endSeconds > now ? known : undefined
@@ -200,7 +200,7 @@ export async function ask (book: Book, name: Name, place: Place, which: string):
 
 export const WHICH = { session: ['first', 'now'], user: ['first', 'now', 'old login'] } as const
 
-const knowing = (world: World, issuer: number): Place[] =>
+const knowing = (world: World, issuer: number) =>
   world.places.filter(({ kind, process }) => kind.issuers.includes(issuer) && process)
 
 /** Well signed, and about what is not its own: nothing of it may count. */
@@ -274,7 +274,7 @@ async function act (book: Book, random: Random) {
   await askAround(book, name)
 }
 
-async function actOn (book: Book, random: Random, name: Name, place: Place): Promise<void> {
+async function actOn (book: Book, random: Random, name: Name, place: Place) {
   if (random.oneIn(60)) return await attack(book, random, name, place)
   if (!random.oneIn(4)) {
     await ask(book, name, place, random.among(WHICH[name.kind]))

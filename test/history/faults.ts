@@ -38,7 +38,7 @@ const AGAIN_MS = 1000
 const ALL_LOST = (): Span => [0, Date.now()]
 
 /** When each is ready. Those that start meanwhile have their own time. */
-async function untilReady ({ book }: Scene): Promise<Map<string, number>> {
+async function untilReady ({ book }: Scene) {
   const ready = new Map<string, number>()
   const running = book.world.places.filter(({ lives }) => lives.at(-1)?.[1] === Infinity)
   await Promise.all(running.map(async place => {
@@ -58,9 +58,9 @@ async function trouble (scene: Scene, fault: string, work: () => Promise<Span | 
   scene.troubles[at] = { fault, span: [start, Date.now() + AGAIN_MS], readyMs: ready, lost }
 }
 
-const running = ({ book }: Scene): Place[] => book.world.places.filter(({ process }) => process)
+const running = ({ book }: Scene) => book.world.places.filter(({ process }) => process)
 /** One of two of its service. */
-const anyPlace = ({ book, random }: Scene): Place => random.among(book.world.places.slice(0, 4))
+const anyPlace = ({ book, random }: Scene) => random.among(book.world.places.slice(0, 4))
 
 /** Something is said about a new name there, and nobody waits for the answer. */
 function speak ({ book, random }: Scene, place: Place, times = 3) {

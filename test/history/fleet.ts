@@ -78,12 +78,12 @@ export async function startFleet (t: Test, { directory, issuer, env, size }: Fle
       ended
     }
   }
-  const open = async (): Promise<Site> => {
+  const open = async () => {
     const port = await freePort()
     return { url: `http://127.0.0.1:${port}`, port, isThere: true, generation: 1, instance: await start(port) }
   }
   const sites = await Promise.all(Array.from({ length: size }, open))
-  const present = (): Site[] => sites.filter(({ isThere }) => isThere)
+  const present = () => sites.filter(({ isThere }) => isThere)
 
   async function replace (site: Site, signal: NodeJS.Signals) {
     site.isThere = false

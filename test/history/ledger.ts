@@ -92,7 +92,7 @@ export function findViolations (scene: Scene): string[] {
   }
   return violations
 
-  function describe (call: Call, words: readonly Word[], stamp: (span: Span) => string): string {
+  function describe (call: Call, words: readonly Word[], stamp: (span: Span) => string) {
     const { iat, authTime } = call.probe
     return `${call.name} (issuer ${book.names.find(({ id }) => id === call.name)!.issuer}) at ${call.place}, ` +
       `${stamp(call.time)}, iat ${iat * 1000 - start}${authTime ? `, auth_time ${authTime * 1000 - start}` : ''}; ` +

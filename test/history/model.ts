@@ -75,7 +75,7 @@ function isExplained (operations: readonly Operation[]) {
 }
 
 /** What holds after an operation that is placed as early as it can be. Undefined if it cannot have given its answer. */
-function place (operation: Operation, at: number, until: number): Omit<Position, 'left'> | undefined {
+function place (operation: Operation, at: number, until: number) {
   if (operation.kind === 'loss') return at <= operation.end ? { at, until: -Infinity } : undefined
   const { outcome, end, expiresAt } = operation
   if (outcome === 'seen') return at <= end && at <= until + LONGEST_EXTRA_SECONDS ? { at, until } : undefined

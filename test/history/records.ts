@@ -49,7 +49,7 @@ const STRAY_MS = 5000
 /** The tolerance is added to what another sender says, and an `iat` is a whole second. */
 const ADDED_MS = 3000
 
-const lastMs = (word: Word, [, most]: Life): number =>
+const lastMs = (word: Word, [, most]: Life) =>
   Math.max(word.time[1] + (word.outcome === 'unknown' ? STRAY_MS : 0), word.moment[1]) + most + OVER_MS
 const leastMs = ({ time, moment }: Word, [least]: Life) => Math.max(time[0], moment[0]) + least
 

@@ -99,7 +99,7 @@ const OTHER_KEYS = 40
 const LEASE_MS = 12_000
 
 /** What instances and store hold that they must not, and the reverse. */
-async function findHeld (scene: Scene, places: readonly Place[]): Promise<string[]> {
+async function findHeld (scene: Scene, places: readonly Place[]) {
   const found: string[] = []
   const { command } = scene.book.world.store.server()
   async function findStored () {

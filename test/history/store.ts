@@ -43,7 +43,7 @@ export interface Store {
 
 /** It ends with its owner. */
 export async function startStore (t: Owner, keeping: Keeping, hasOwnClock: boolean): Promise<Store> {
-  const start = (): Promise<RedisServer> => startRedis(t, ARGS[keeping], undefined, hasOwnClock)
+  const start = () => startRedis(t, ARGS[keeping], undefined, hasOwnClock)
   let server = await start()
   let replica = keeping === 'replica' ? await start() : undefined
   const folderOf = async ({ command }: RedisServer) =>

@@ -87,7 +87,7 @@ export async function openWorld (t: Owner, { directory, keeping, hasOwnClock }: 
 
   for (const [name, kind] of Object.entries(KINDS)) {
     const own = kind.issuers.map(number => issuers[number]!.url)
-    const listed = (transmitter: Transmitter, tokenIssuers: readonly string[]): object => ({
+    const listed = (transmitter: Transmitter, tokenIssuers: readonly string[]) => ({
       issuer: transmitter.url,
       audience: RECEIVER,
       delivery: 'push',
@@ -116,7 +116,7 @@ export async function openWorld (t: Owner, { directory, keeping, hasOwnClock }: 
     )
   }
 
-  async function open (name: string): Promise<Place> {
+  async function open (name: string) {
     const kind = KINDS[name[0]!]!
     const port = await freePort()
     const clockFile = join(folder, `${name}.clock`)

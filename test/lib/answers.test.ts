@@ -181,7 +181,7 @@ t.test('A refusal has no stack, and gets none from a later fault', async t => {
   t.match(new Error('a fault').stack, /answers\.test/)
 })
 
-const received = (rawHeaders: readonly string[], maxHeadersCount?: number | null): ReceivedRequest =>
+const received = (rawHeaders: readonly string[], maxHeadersCount?: number | null) =>
   ({
     method: 'GET',
     url: '/',

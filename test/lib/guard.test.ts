@@ -24,7 +24,7 @@ t.test('A login is recent enough to the very second.', async t => {
   const rows = [[940, true], [939.9, false], [1005.9, true], [1006, false], [-1, false], [NaN, false]] as const
   for (const [authTime, isRecent] of rows) {
     const grant = { scopes: [], claims: { iss: 'i', sub: 's', aud: 'a', exp: 1, auth_time: authTime } }
-    const act = (): unknown => judge(grant, { maxAgeSeconds: 60 })
+    const act = () => judge(grant, { maxAgeSeconds: 60 })
     if (isRecent) t.doesNotThrow(act, String(authTime))
     else t.throws(act, { name: 'Refusal', reason: 'authentication_too_old' }, String(authTime))
   }

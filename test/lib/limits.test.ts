@@ -25,7 +25,7 @@ import { listen } from '../helpers/listen.ts'
 // The sizes and times of docs/reference/security.md that no request reaches soon enough for a test of the whole
 // service.
 
-const tokenOf = (text: string): VerifiedToken => ({ text }) as VerifiedToken
+const tokenOf = (text: string) => ({ text }) as VerifiedToken
 
 t.test('50,000 verified tokens are cached, and the one that was used longest ago makes room', async t => {
   const tokens = createVerifiedTokens()
@@ -42,7 +42,7 @@ t.test('Verified tokens take at most 128 MiB, of which a character counts four b
   const perToken = 2 ** 20
   const size = (perToken - 600) / 4
   const tokens = createVerifiedTokens()
-  const long = (name: number): VerifiedToken => tokenOf('x'.repeat(size - 10) + String(name).padStart(10, '0'))
+  const long = (name: number) => tokenOf('x'.repeat(size - 10) + String(name).padStart(10, '0'))
   for (let n = 0; n < 128; n++) tokens.keep(long(n))
   t.equal(tokens.state().entries, 128)
   tokens.keep(long(128))
@@ -58,7 +58,7 @@ t.test('20,000 keys of clients are cached, and then one is replaced in 15 ms', a
   const encoded = Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg: 'ES256', jwk })).toString('base64url')
   const header = parseProofHeader(encoded, ['ES256'])
   const key = importPublicJwk(header.jwk)!
-  const keep = (name: number): void => keys.keep(encoded, { ...header, jkt: String(name) }, key)
+  const keep = (name: number) => keys.keep(encoded, { ...header, jkt: String(name) }, key)
   const isKept = (name: number) => 'key' in keys.readHeader(encoded, String(name))
   for (let n = 0; n < 20_000; n++) keep(n)
   t.strictSame([keys.state().entries, isKept(0), isKept(19_999)], [20_000, true, true])
@@ -116,7 +116,7 @@ t.test('The private key of this service for introspection has at most 64 KiB', a
   const keyFile = join(t.testdir(), 'key.pem')
   const settings = { path: 'idp.introspection', auth: 'private_key_jwt', clientId: 'api', keyFile } as IntrospectionSettings
   // Text before a PEM is no part of it (RFC 7468 section 2).
-  const write = (bytes: number): void => writeFileSync(keyFile, ' '.repeat(bytes - pem.length - 1) + '\n' + pem)
+  const write = (bytes: number) => writeFileSync(keyFile, ' '.repeat(bytes - pem.length - 1) + '\n' + pem)
   write(64 * 1024)
   t.type(await createAuthentication(() => 'https://idp.example/', settings, processSurroundings), 'function')
   write(64 * 1024 + 1)

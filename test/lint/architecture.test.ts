@@ -23,7 +23,7 @@ const FOLDERS = [
 const eslint = new ESLint({ cwd: root })
 
 /** What the architecture rules refuse of pieces of code in such a file, each by its position. A piece is one line. */
-async function refusedOf (filePath: string, pieces: readonly string[]): Promise<number[]> {
+async function refusedOf (filePath: string, pieces: readonly string[]) {
   const [result] = await eslint.lintText(`${pieces.join('\n')}\n`, { filePath: join(root, filePath) })
   const fatal = result!.messages.find(message => message.fatal)
   if (fatal) throw new Error(`${filePath}, ${pieces[fatal.line - 1]}: ${fatal.message}`)
@@ -60,7 +60,7 @@ const FORMS: ReadonlyArray<readonly [title: string, code: (module: string) => st
   ['import.meta.resolve', module => `import.meta.resolve('${module}')`]
 ]
 
-const naming = (module: string): string[] => FORMS.map(([, code]) => code(module))
+const naming = (module: string) => FORMS.map(([, code]) => code(module))
 const isOfType = (piece: string) => /^(?:import|export) type\b/.test(piece)
 
 t.test('An arrow that is not allowed is refused in each form, and one that is allowed passes.', async t => {
@@ -243,7 +243,7 @@ const imports = new Map(files.map(file => {
 }))
 
 /** Every group of nodes that reach each other. */
-function circles (graph: ReadonlyMap<string, Iterable<string>>): string[] {
+function circles (graph: ReadonlyMap<string, Iterable<string>>) {
   const reached = new Map([...graph.keys()].map(node => {
     const found = new Set(graph.get(node))
     for (const next of found) for (const further of graph.get(next) ?? []) found.add(further)
@@ -260,13 +260,13 @@ function circles (graph: ReadonlyMap<string, Iterable<string>>): string[] {
 }
 
 /** The topics of the guard count each, and a file beside them, or of lib/ itself, as a folder of its own. */
-const folderOf = (file: string): string => {
+const folderOf = (file: string) => {
   const parts = file.split('/')
   if (file.startsWith('lib/guard/')) return parts.slice(0, 3).join('/')
   return parts.length === 1 ? '.' : parts.slice(0, parts[0] === 'lib' ? 2 : 1).join('/')
 }
 
-function folderGraph (of: (file: string) => string): Map<string, Set<string>> {
+function folderGraph (of: (file: string) => string) {
   const graph = new Map<string, Set<string>>()
   for (const [file, named] of imports) {
     const from = graph.get(of(file)) ?? new Set()
@@ -293,7 +293,7 @@ t.test('No files import each other in a circle, and no folders do, types and imp
 
 t.test('Only the command changes streams of transmitters: no file of the service reaches what does.', t => {
   const CHANGES = 'lib/revocation/transmitter/ensure-stream.ts'
-  const reach = (...starts: string[]): Set<string> => {
+  const reach = (...starts: string[]) => {
     const found = new Set(starts)
     for (const file of found) for (const name of imports.get(file) ?? []) found.add(name)
     return found

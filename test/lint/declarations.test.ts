@@ -75,7 +75,7 @@ const KNOWN: Record<string, string> = {
 }
 
 /** The example as a program: it may make itself what is known otherwise. */
-function programOf (example: string): string {
+function programOf (example: string) {
   const known = Object.entries(KNOWN).filter(([name]) => !example.includes(`const ${name} =`)).map(([name, type]) =>
     `declare const ${name}: ${type}\n`
   ).join('')
@@ -175,7 +175,7 @@ function makeReport () {
   return `${[...parts, `# what it adds to Fastify\n\n${blocks.join('\n')}`].join('\n')}`
 }
 
-function namesOf (statement: ts.Statement): string[] {
+function namesOf (statement: ts.Statement) {
   if (ts.isVariableStatement(statement)) return statement.declarationList.declarations.map(({ name }) => name.getText())
   return 'name' in statement && statement.name ? [(statement.name as ts.Identifier).text] : []
 }

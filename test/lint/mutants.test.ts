@@ -2,7 +2,7 @@ import t from 'tap'
 import { findChanges } from '../mutation/operators.ts'
 
 /** The texts that are changed in a statement, whose templates have `$` in place of a value. */
-function changed (statement: string, isOfCommand: boolean): string[] {
+function changed (statement: string, isOfCommand: boolean) {
   const changes = findChanges(statement.replaceAll('$', sign => `${sign}{value}`), isOfCommand)
   return changes.filter(({ operator }) => operator === 'string').map(({ text }) => text)
 }
@@ -42,7 +42,7 @@ for (const statement of [
 }
 
 t.test('A limit of pieces is changed if it decides which are there.', async t => {
-  const numbers = (source: string): string[] => findChanges(source, false).map(({ text }) => text)
+  const numbers = (source: string) => findChanges(source, false).map(({ text }) => text)
   t.notOk(numbers("text.split('.', 2)[1]").includes('3'))
   for (const source of ["text.split('.', 2)[2]", "x(text.split('.', 2))"]) t.ok(numbers(source).includes('3'), source)
 })

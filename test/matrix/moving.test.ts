@@ -132,7 +132,7 @@ t.test('Old and new answer 200 requests alike, but for the rows of the table.', 
   skip: !installed.includes('envoy-jwt-authn') && 'envoy is not installed'
 }, async t => {
   const issuer = await startIssuer(t)
-  const start = async (library: string, side: string): Promise<string> => {
+  const start = async (library: string, side: string) => {
     const url = await SET_UPS[library]!.start(t, issuer, side, library)
     // The first token has the keys of the provider fetched.
     const first = KINDS['a good token']!(issuer, { scope: 'read:orders' })
@@ -167,7 +167,7 @@ t.test('Old and new answer 200 requests alike, but for the rows of the table.', 
   }
   t.ok(counts[200]! > 100 && counts[401]! > 100, `many pass and many do not: ${JSON.stringify(counts)}`)
 
-  const rowOf = (kind: string, cells: readonly string[]): string[] =>
+  const rowOf = (kind: string, cells: readonly string[]) =>
     [kind, ...installed.map(library => cells[names.indexOf(library)] ?? '')]
   const found = [...differences].map(([kind, row]) => rowOf(kind, names.map(library => row[library] ?? '')))
   const listed = readTable(readSection(PAGE, 'The same requests to both')).map(([kind = '', ...cells]) =>

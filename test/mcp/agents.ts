@@ -35,7 +35,7 @@ export interface Agent {
   hasNoProgress?: boolean
 }
 
-const bearer = ({ token }: AgentSite): Record<string, string> => ({ authorization: `Bearer ${token}` })
+const bearer = ({ token }: AgentSite) => ({ authorization: `Bearer ${token}` })
 const textOf = (content: unknown) => (content as Array<{ text?: string }>).map(({ text }) => text).join('\n')
 
 function tokenFetch (site: AgentSite): typeof fetch {
@@ -88,7 +88,7 @@ export function typescript2 (mode: VersionNegotiationMode): (site: AgentSite) =>
 
 /** mcp-remote, which speaks to its own client over stdin and stdout. */
 export function mcpRemote (program: string): (site: AgentSite) => Agent {
-  const open = (site: AgentSite): Agent =>
+  const open = (site: AgentSite) =>
     oldAgent(() =>
       new StdioClientTransport({
         command: process.execPath,
@@ -139,7 +139,7 @@ export function inspector (node: string, program: string): (site: AgentSite) => 
         throw new Error(`${out}${err}`)
       }
     }
-    const list = async (): Promise<string[]> => (await act('--method', 'tools/list')).tools.map(({ name }) => name)
+    const list = async () => (await act('--method', 'tools/list')).tools.map(({ name }) => name)
     return {
       begin: async () => {
         await list()

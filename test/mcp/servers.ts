@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { toNodeHandler } from '@modelcontextprotocol/node'
 import { McpServer as OldServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -28,7 +28,7 @@ async function run (name: typeof TOOLS[number], progressToken: string | number |
   return { content: [{ type: 'text' as const, text: `${name}: done` }] }
 }
 
-function oldServer (): RequestListener {
+function oldServer () {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
   return async (request: IncomingMessage, response: ServerResponse) => {
     const known = sessions.get(String(request.headers['mcp-session-id']))
@@ -53,7 +53,7 @@ function oldServer (): RequestListener {
   }
 }
 
-function newServer (isBoth: boolean): RequestListener {
+function newServer (isBoth: boolean) {
   return toNodeHandler(createMcpHandler(() => {
     const server = new McpServer({ name: 'new', version: '1.0.0' })
     for (const name of TOOLS) {

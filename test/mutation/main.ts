@@ -45,15 +45,15 @@ const TARGET_PERCENT = 95
 type Listed = Readonly<Record<'file' | 'within' | 'line' | 'original' | 'replacement', string>>
 const listed = JSON.parse(readFileSync('test/mutation/survivors.json', 'utf8')) as Listed[]
 
-const filesIn = (folder: string): string[] =>
+const filesIn = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(file => join(folder, file)).sort()
 
-async function main (): Promise<boolean> {
+async function main () {
   const programs = new Map(
     SOURCES.flatMap(filesIn).filter(file => file.endsWith('.ts')).map(file => [file, readProgram(file)])
   )
   const isChanged = values.changed ? changedLines() : () => true
-  const isListed = (mutant: Mutant): boolean =>
+  const isListed = (mutant: Mutant) =>
     listed.some(({ file, within, line, original, replacement }) =>
       file === mutant.file && within === mutant.within && line === mutant.line && original === mutant.original &&
       replacement === shorten(mutant.text)
@@ -89,7 +89,7 @@ async function main (): Promise<boolean> {
   return percent >= TARGET_PERCENT
 }
 
-const describe = ({ file, lineNumber, within, operator, original, text }: Mutant): string =>
+const describe = ({ file, lineNumber, within, operator, original, text }: Mutant) =>
   `${file}:${lineNumber} (${within}) ${operator}: ${original} -> ${shorten(text)}`
 
 /** Runs what may kill a mutant, tests beside it and short ones first, until one fails that passes without it. */
@@ -98,12 +98,12 @@ async function isKilled (
   program: Program,
   candidates: readonly Candidate[],
   folder: string
-): Promise<boolean> {
+) {
   const source = join(folder, mutant.id)
   writeFileSync(source, mutate(program, mutant))
   const env = { MUTANT_URL: pathToFileURL(resolve(mutant.file)).href, MUTANT_SOURCE: source }
   const words = mutant.file.replace('.ts', '').split('/')
-  const cost = ({ file, ms }: Candidate): number =>
+  const cost = ({ file, ms }: Candidate) =>
     (ms + 500) / words.reduce((near, word) => near * (file.includes(word) ? 10 : 1), 1)
   const until = performance.now() + Number(values.budget) * 1000
   for (const { file, only, ms } of candidates.toSorted((a, b) => cost(a) - cost(b))) {
@@ -116,7 +116,7 @@ async function isKilled (
 }
 
 /** What each file of tests runs, measured if it is not known. */
-async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Reach[]> {
+async function reachOfTests (programs: ReadonlyMap<string, Program>) {
   const files = filesIn('test').filter(file => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
   const reaches: Reach[] = []
   await inParallel(files, async file => {
@@ -132,7 +132,7 @@ async function reachOfTests (programs: ReadonlyMap<string, Program>): Promise<Re
 async function inParallel<Item> (
   items: readonly Item[],
   work: (item: Item, done: number) => Promise<void>
-): Promise<void> {
+) {
   let at = 0
   await Promise.all(Array.from({ length: Number(values.jobs) }, async () => {
     while (at < items.length) await work(items[at++]!, at)
@@ -141,7 +141,7 @@ async function inParallel<Item> (
 
 /** Whether a mutant is on a line that differs from main; on main itself, from the commit before. */
 function changedLines (): (mutant: Mutant) => boolean {
-  const git = (...words: string[]): string => execFileSync('git', words, { encoding: 'utf8' }).trim()
+  const git = (...words: string[]) => execFileSync('git', words, { encoding: 'utf8' }).trim()
   const base = git('merge-base', 'HEAD', 'main')
   const from = base === git('rev-parse', 'HEAD') ? 'HEAD~' : base
   const lines = new Map<string, Set<number>>()

@@ -155,7 +155,7 @@ const call: Look = (node, change) => {
 export function findChanges (source: string, isOfCommand: boolean): Change[] {
   const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
   const changes: Change[] = []
-  const visit = (node: ts.Node): void => {
+  const visit = (node: ts.Node) => {
     if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return
     for (const look of [conditional, binary, literal, statement, call]) {
       look(node, (operator, of, text) => {
@@ -176,7 +176,7 @@ export function findChanges (source: string, isOfCommand: boolean): Change[] {
 export function placesIn (source: string): (place: number) => { within: string, isTop: boolean } {
   const file = ts.createSourceFile('file.js', source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS)
   const around: { name: string | undefined, isFunction: boolean, start: number, end: number }[] = []
-  const visit = (node: ts.Node): void => {
+  const visit = (node: ts.Node) => {
     const [name, isFunction] = [nameOf(node), ts.isFunctionLike(node)]
     if (name ?? isFunction) around.push({ name, isFunction, start: node.pos, end: node.end })
     ts.forEachChild(node, visit)
@@ -191,7 +191,7 @@ export function placesIn (source: string): (place: number) => { within: string, 
   }
 }
 
-function nameOf (node: ts.Node): string | undefined {
+function nameOf (node: ts.Node) {
   if (ts.isConstructorDeclaration(node)) return 'constructor'
   if (!ts.isFunctionLike(node) && !ts.isClassLike(node)) return undefined
   const { parent } = node
@@ -200,22 +200,22 @@ function nameOf (node: ts.Node): string | undefined {
   return name && (ts.isIdentifier(name) || ts.isPrivateIdentifier(name)) ? name.text : undefined
 }
 
-function textOf (node: ts.Node): string {
+function textOf (node: ts.Node) {
   return node.getText()
 }
 
-function isSameKind (side: ts.Node, node: ts.BinaryExpression): boolean {
+function isSameKind (side: ts.Node, node: ts.BinaryExpression) {
   return ts.isBinaryExpression(side) && side.operatorToken.kind === node.operatorToken.kind
 }
 
-function isCondition (node: ts.Node): boolean {
+function isCondition (node: ts.Node) {
   const { parent } = node
   return (ts.isIfStatement(parent) && parent.expression === node) ||
     (ts.isConditionalExpression(parent) && parent.condition === node)
 }
 
 /** A `return` without a value at the end of a function, which returns undefined there all the same. */
-function isEnd (node: ts.ReturnStatement): boolean {
+function isEnd (node: ts.ReturnStatement) {
   const { expression } = node
   const hasValue = expression !== undefined && !(ts.isIdentifier(expression) && expression.text === 'undefined')
   return !hasValue && isLast(node)
@@ -240,25 +240,25 @@ function isLast (node: ts.Statement): boolean {
  * A text that names something: a key, a module, without which the program does not even load; or a symbol, whose name
  * nobody reads.
  */
-function isName (node: ts.StringLiteral): boolean {
+function isName (node: ts.StringLiteral) {
   const { parent } = node
   return isKey(node) || ts.isElementAccessExpression(parent) ||
     (ts.isCallExpression(parent) && /^(?:import|Symbol)$/.test(textOf(parent.expression))) || ts.isExpressionStatement(parent)
 }
 
-function isKey (node: ts.Node): boolean {
+function isKey (node: ts.Node) {
   return ts.isPropertyAssignment(node.parent) && node.parent.name === node
 }
 
 /** The limit of `text.split(':', 2)[1]`: a higher one only makes pieces that nobody reads. */
-function isLimit ({ parent: call, text }: ts.NumericLiteral): boolean {
+function isLimit ({ parent: call, text }: ts.NumericLiteral) {
   if (!ts.isCallExpression(call) || !/\bsplit$/.test(textOf(call.expression))) return false
   const { parent } = call
   return ts.isElementAccessExpression(parent) && Number(textOf(parent.argumentExpression)) < Number(text)
 }
 
 /** The left side of an assignment. */
-function isTarget (node: ts.Node): boolean {
+function isTarget (node: ts.Node) {
   let inner = node
   while (ts.isArrayLiteralExpression(inner.parent) || ts.isSpreadElement(inner.parent)) inner = inner.parent
   return (ts.isBinaryExpression(inner.parent) && inner.parent.left === inner &&

@@ -38,14 +38,14 @@ function isSum (node: ts.Node): node is ts.BinaryExpression {
 }
 
 /** Whether a text is the value of what is around it: of a choice, a template, parentheses. */
-function isOnItsWay (node: ts.Node): boolean {
+function isOnItsWay (node: ts.Node) {
   const { parent } = node
   if (ts.isConditionalExpression(parent)) return parent.condition !== node
   return ts.isParenthesizedExpression(parent) || ts.isTemplateSpan(parent) || ts.isTemplateExpression(parent) ||
     isSum(parent) || (ts.isBinaryExpression(parent) && parent.operatorToken.kind === K.QuestionQuestionToken)
 }
 
-function isDeciding (parent: ts.Node): boolean {
+function isDeciding (parent: ts.Node) {
   return ts.isBinaryExpression(parent) || ts.isCaseClause(parent) ||
     (ts.isCallExpression(parent) && ts.isPropertyAccessExpression(parent.expression) &&
       SEARCHES.test(parent.expression.name.text))

@@ -65,7 +65,7 @@ async function measure (
   file: string,
   hash: string,
   programHash: (file: string) => string | undefined
-): Promise<Reach> {
+) {
   const folder = mkdtempSync(join(tmpdir(), 'reach-'))
   try {
     const isPassed = await runTestFile(file, {

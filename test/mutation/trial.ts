@@ -28,7 +28,7 @@ export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeou
       ...env
     }
   })
-  const end = (): void => {
+  const end = () => {
     try {
       // The whole group: a test may have started servers.
       process.kill(-child.pid!, 'SIGKILL')

@@ -33,7 +33,7 @@ async function appWith (
   swaggerOptions: FastifyDynamicSwaggerOptions,
   options: HoldfastOptions,
   addRoutes: (app: FastifyInstance) => void
-): Promise<FastifyInstance> {
+) {
   const app = Fastify()
   t.teardown(() => app.close())
   if (ORDERS[order]) await app.register(swagger, swaggerOptions)
@@ -44,7 +44,7 @@ async function appWith (
   return app
 }
 
-async function lint (document: Document): Promise<string[]> {
+async function lint (document: Document) {
   const config = await createConfig({
     extends: ['recommended'],
     rules: { 'operation-4xx-response': 'off', 'operation-operationId': 'off', 'operation-summary': 'off' }
@@ -88,7 +88,7 @@ t.test('The document of an app with its own @fastify/swagger shows the guards, w
   for (const order of ['before', 'after'] as const) {
     const app = await appWith(t, order, OPENAPI_31, idp.options, addOrders)
     const document = made[order] = documentOf(app)
-    const at = (path: string, method = 'get'): Operation => document.paths[path]![method]!
+    const at = (path: string, method = 'get') => document.paths[path]![method]!
     t.strictSame(await lint(document), [], order)
     t.strictSame(Object.keys(document.components.securitySchemes!), ['Bearer', 'DPoP'])
     t.strictSame(at('/open'), {
@@ -182,7 +182,7 @@ t.test('Versions whose security cannot name scopes have them beside it.', async 
           app.get('/maybe', { onRequest: app.require({ optional: true }) }, () => 'maybe')
         })
       )
-      const at = (path: string): Operation => document.paths[path]!.get!
+      const at = (path: string) => document.paths[path]!.get!
       t.strictSame(await lint(document), [], version)
       t.strictSame(Object.keys(at('/orders').responses), ['200', '401', '403', '503'], 'nothing is limited')
       t.strictSame(at('/orders').security, [{ DPoP: [] }])

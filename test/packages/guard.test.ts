@@ -18,7 +18,7 @@ async function start (t: Test, more: object = {}) {
   const guard = await createGuard({ logger: silent, ...idp.options, ...more } as HoldfastOptions & GuardOptions)
   t.teardown(() => guard.close())
   const client = await idp.dpopClient({ scope: 'a' })
-  const request = (headers: object = client.headers('GET', URL_), url = URL_): Request =>
+  const request = (headers: object = client.headers('GET', URL_), url = URL_) =>
     new Request(url, { headers: { ...headers } })
   return { idp, guard, client, request }
 }
@@ -61,7 +61,7 @@ t.test('A Request of the Fetch standard is judged by its URL, and a comma in a h
 
 t.test('The peer, the method and the target may be said.', async t => {
   const { guard, client, request } = await start(t, { server: { trustProxy: ['192.0.2.1'] } })
-  const behind = (): Request =>
+  const behind = () =>
     request({ ...client.headers('GET', 'https://public.test/base/orders'), 'x-forwarded-host': 'public.test', 'x-forwarded-prefix': '/base' })
   t.equal(await reasonOf(guard, behind(), {}, { peer: '192.0.2.1' }), 'admitted user-1')
   t.equal(await reasonOf(guard, behind(), {}, { peer: '192.0.2.2' }), 'htu_mismatch')

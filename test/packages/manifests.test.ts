@@ -26,10 +26,10 @@ const { PAGES, namePublished } = await import('../../packages/name-published.js'
   namePublished: (text: string) => string
 }
 
-const manifestOf = (folder: string): Manifest => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
+const manifestOf = (folder: string) => JSON.parse(textOf(join(folder, 'package.json'))) as Manifest
 
 /** Imported by the service itself, and not only by routes and plugins of one's own. */
-function neededBy (folders: readonly string[]): string[] {
+function neededBy (folders: readonly string[]) {
   const text = folders.flatMap(folder =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(name => join(folder, name))
   ).filter(file => file.endsWith('.ts') && !/^(?:plugins\/own|routes\/api)\//.test(file)).map(textOf).join('\n')

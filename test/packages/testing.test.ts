@@ -40,7 +40,7 @@ async function appWith (
   t: Test,
   options: HoldfastOptions,
   server: FastifyServerOptions = {}
-): Promise<FastifyInstance> {
+) {
   const app = Fastify(server)
   t.teardown(() => app.close())
   await app.register(holdfast, options)
@@ -441,7 +441,7 @@ t.test(
       t.strictSame(transmitter.options.tokenIssuers, spokenFor)
       const app = await appWith(t, { ...blue.options, revocation: { transmitters: [transmitter.options] } })
       const tokens = await Promise.all([red, blue].map(issuer => issuer.token({ scope: 'read:orders' })))
-      const answers = (): Promise<string[]> => Promise.all(tokens.map(token => bearer(app, token)))
+      const answers = () => Promise.all(tokens.map(token => bearer(app, token)))
       t.strictSame(await answers(), ['200 user-1', '200 user-1'])
       await transmitter.push(app, 'credential-change', { format: 'iss_sub', iss: 'https://red.test/', sub: 'user-1' }, {
         event: { change_type: 'update' }
@@ -464,7 +464,7 @@ t.test('The clock of the test issuer moves rate limits, nonces and kept answers 
   const idp = await createTestIssuer({ publicUrl: 'https://api.example' })
   const limited = await appWith(t, { ...idp.options, server: { ...idp.options.server, rateLimit: 2 } })
   const token = await idp.token({ scope: 'read:orders', exp: idp.clock.now() + 7200 })
-  const answers = async (count: number): Promise<string[]> => {
+  const answers = async (count: number) => {
     const seen: string[] = []
     while (seen.length < count) seen.push(await bearer(limited, token))
     return seen

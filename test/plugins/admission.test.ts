@@ -3,13 +3,12 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'
-import { verifyProof, type PresentedProof, type ProofPolicy } from '../../lib/guard/dpop/proof.ts'
+import { verifyProof, type ProofPolicy } from '../../lib/guard/dpop/proof.ts'
 import { createAdmission, createPrivateNote, type AdmissibleRequest } from '../../lib/guard/admission.ts'
 import {
   arrivedRequest,
   createGuard,
   type GuardDone,
-  type GuardedRequest,
   type Identity
 } from '../../lib/guard/guard.ts'
 import { ANY_TOKEN } from '../../lib/guard/requirement/requirement.ts'
@@ -23,7 +22,7 @@ import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 
-async function startOther (t: Test, issuer: Issuer, more: { dpop?: object } = {}): Promise<FastifyInstance> {
+async function startOther (t: Test, issuer: Issuer, more: { dpop?: object } = {}) {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, ...more })
@@ -147,7 +146,7 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
       },
       now: () => 1e9
     })
-  const message = (...rawHeaders: string[]): GuardedRequest =>
+  const message = (...rawHeaders: string[]) =>
     arrivedRequest({ method: 'GET', url: '/', headers: {}, rawHeaders: ['Host', 'h', ...rawHeaders], socket: {} })
   const cases = [
     { name: 'Bearer', guard: guardOf(verified({})), request: message('Authorization', 'Bearer t'), reason: null },
@@ -179,7 +178,7 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
     t.strictSame(answers, [reason], `${name}: one answer`)
   }
 
-  const attempt = (proof: string): PresentedProof => ({
+  const attempt = (proof: string) => ({
     proof,
     method: 'GET',
     tokenHash: '',

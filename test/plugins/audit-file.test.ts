@@ -33,7 +33,7 @@ async function open (path: string) {
     onRecovered: lost => events.push(lost)
   })
   /** Looks once, and waits for what `isSeen` says of it. */
-  const look = (what: string, isSeen: () => boolean): Promise<void> => {
+  const look = (what: string, isSeen: () => boolean) => {
     run()
     return until(what, isSeen)
   }
@@ -54,11 +54,11 @@ function patch (t: Test, functions: object) {
   })
 }
 
-const fault = (code: string): Error => Object.assign(new Error(code), { code })
+const fault = (code: string) => Object.assign(new Error(code), { code })
 const { writeSync } = fs
 
 /** A disk with room for so many bytes. */
-function smallDisk (t: Test): { room: number, fault: string } {
+function smallDisk (t: Test) {
   const disk = { room: Infinity, fault: 'ENOSPC' }
   patch(t, {
     writeSync (fd: number, data: string | Buffer) {
@@ -154,7 +154,7 @@ t.test('What is no file, or may not be written, is not opened', async t => {
 })
 
 /** Without the rights of root, which may do everything. */
-async function asNobody<T> (run: () => Promise<T>): Promise<T> {
+async function asNobody<T> (run: () => Promise<T>) {
   const isRoot = process.geteuid!() === 0
   if (isRoot) process.seteuid!(65534)
   try {

@@ -26,13 +26,13 @@ interface Line extends Record<string, unknown> {
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-const linesOf = (path: string): Line[] =>
+const linesOf = (path: string) =>
   readFileSync(path, 'utf8').split('\n').slice(0, -1).map(line => JSON.parse(line) as Line)
 
 /** A file of the test, its lines, and each line without what differs from run to run. */
 function auditFile (t: Test, name = 'audit.log') {
   const path = join(t.testdir({}), name)
-  const plain = (): object[] => linesOf(path).map(({ time: _time, event: _event, id: _id, ...rest }) => rest)
+  const plain = () => linesOf(path).map(({ time: _time, event: _event, id: _id, ...rest }) => rest)
   return { path, lines: () => linesOf(path), plain }
 }
 
@@ -109,7 +109,7 @@ t.test('Audit: each decision about a request with credentials, and each refusal,
   }
   t.equal(new Set(lines().map(({ id }) => id)).size, 5)
 
-  function sorted (line: Record<string, unknown>): object {
+  function sorted (line: Record<string, unknown>) {
     const order = [
       'decision',
       'reason',
@@ -144,7 +144,7 @@ t.test('Audit: AUDIT=log writes into the log of the service, whatever its level 
 })
 
 /** The text of metrics is shared for a second. */
-const untilMetric = ({ url }: Pick<RunningApp, 'url'>, line: string): Promise<void> =>
+const untilMetric = ({ url }: Pick<RunningApp, 'url'>, line: string) =>
   until(line, async () => (await (await fetch(`${url}/metrics`)).text()).split('\n').includes(line))
 
 t.test('Audit: a log that is not pino gets the line with its time', async t => {
@@ -657,7 +657,7 @@ t.test('Audit: a refused request has the names of its token if that was verified
     { reason: 'token_signature', lines: dpopLines(`${token.slice(0, -4)}AAAA`, plainProof), isVerified: false },
     { reason: 'token_audience', lines: bearerLines(issuer.token({ aud: 'another' })), isVerified: false }
   ]
-  const named = (line: Line): unknown[] => ['issuer', 'subject', 'client', 'jti', 'jkt'].map(name => line[name])
+  const named = (line: Line) => ['issuer', 'subject', 'client', 'jti', 'jkt'].map(name => line[name])
   const names = [issuer.url, 'user-1', 'app-1', 'j1', client.jkt]
   for (const { reason, lines: sent, isVerified } of rows) {
     await call(site, { lines: sent })

@@ -45,7 +45,7 @@ function expected (
   bound: typeof BOUND[number],
   scheme: 'Bearer' | 'DPoP',
   shown: typeof SHOWN[number]
-): string {
+) {
   const isOffered = scheme === 'Bearer' ? mode !== 'REQUIRED' : mode !== 'DISABLED'
   if (!isOffered) return 'scheme_not_offered'
   if (bound === 'certificate' || bound === 'both') {
@@ -288,7 +288,7 @@ t.test('Beside a function that names issuers, a certificate in a header is accep
     const answer = await app.inject({ url: '/', headers: { authorization: `Bearer ${token}`, ...certificate } })
     return [answer.statusCode, answer.json().message]
   }
-  const refused = (reason: keyof typeof REFUSALS): [number, string] => [401, REFUSALS[reason].description]
+  const refused = (reason: keyof typeof REFUSALS) => [401, REFUSALS[reason].description]
   // By its own setting, and by that of the app.
   for (
     const [server, trustProxy] of [[{ trustProxy: ['127.0.0.1'] }, false], [{}, '127.0.0.1'], [

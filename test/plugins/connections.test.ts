@@ -105,7 +105,7 @@ t.test('A client that pipelines a few at a time behind a slow answer is answered
 waiting.test('What waits on all connections is limited, and the end of a connection gives back what it held', async t => {
   const { app, port, entered } = await start(t)
   const large = LIVE.replace('\r\n\r\n', `\r\nCookie: ${'c'.repeat(15_000)}\r\n\r\n`)
-  const fill = async (text = large): Promise<ReturnType<typeof open>> => {
+  const fill = async (text = large) => {
     for (;;) {
       const [client, before] = [open(t, port, SLOW), entered.length]
       await until(() => entered.length > before)
@@ -294,7 +294,7 @@ t.test('Connections are limited, and those beyond are counted', async t => {
 })
 
 const SECOND = '127.0.0.2'
-const addressesOf = (app: FastifyInstance): AddressInfo[] => app.addresses() as AddressInfo[]
+const addressesOf = (app: FastifyInstance) => app.addresses() as AddressInfo[]
 
 /** The service on `localhost`, which here has two addresses; so Fastify makes it two servers. */
 async function startTwice (t: Test, before?: Prepare, values: Variables = {}) {

@@ -34,7 +34,7 @@ async function startSite (t: Test, gate: object, answer?: Answerer, values: obje
     target: string,
     lines: readonly string[] = [],
     method = 'GET'
-  ): string[] => [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines]
+  ) => [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines]
   return {
     ...running,
     issuer,
@@ -45,7 +45,7 @@ async function startSite (t: Test, gate: object, answer?: Answerer, values: obje
   }
 }
 
-function open (t: Test, url: string, lines: readonly string[]): Socket {
+function open (t: Test, url: string, lines: readonly string[]) {
   const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(`${lines.join('\r\n')}\r\n\r\n`))
   t.teardown(() => {
     socket.destroy()
@@ -104,14 +104,14 @@ t.test('A rule may have a time limit of its own, and an event stream has none on
     if (request.url === '/open/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     coming.emit('request')
   })
-  const textOf = async (socket: Socket): Promise<string> => {
+  const textOf = async (socket: Socket) => {
     let text = ''
     for await (const chunk of socket) text += chunk
     return text
   }
   const long = textOf(open(t, url, head('/long', ['Connection: close'])))
   while (!arrived.has('/long')) await once(coming, 'request')
-  const limits = (): unknown[] => [...app.connections.open].map(({ timeout }) => timeout)
+  const limits = () => [...app.connections.open].map(({ timeout }) => timeout)
   t.strictSame(limits(), [65_000], 'the server itself waits for as long')
   const stream = open(t, url, head('/open/events', ['Connection: close']))
   await once(stream, 'data')
@@ -130,7 +130,7 @@ t.test('A rule may have a time limit of its own, and an event stream has none on
 t.test('A client that takes nothing of an event stream has the limit of every other.', async t => {
   const { url, head, app } = await startSite(t, { timeoutSeconds: 25 }, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    const write = (): void => {
+    const write = () => {
       while (response.write(Buffer.alloc(64 * 1024)));
     }
     response.on('drain', write)
@@ -140,7 +140,7 @@ t.test('A client that takes nothing of an event stream has the limit of every ot
   await once(client, 'data')
   client.pause()
   const [socket] = app.connections.open
-  const limit = (): number | undefined => socket!.timeout
+  const limit = () => socket!.timeout
   while (limit() !== 30_000) await new Promise(resolve => setImmediate(resolve))
   client.resume()
   while (limit() !== 0) await new Promise(resolve => setImmediate(resolve))
@@ -486,7 +486,7 @@ waiting.test('A connection is upgraded only under a rule that allows it, and onl
   upstream.server.on('upgrade', echo as never)
   const wanted = ['Connection: Upgrade', 'Upgrade: websocket', 'X-Auth-Subject: root']
   const token = bearerLines(issuer.token())
-  const answerTo = async (target: string, lines: readonly string[], method = 'GET'): Promise<string> => {
+  const answerTo = async (target: string, lines: readonly string[], method = 'GET') => {
     const socket = open(t, url, head(target, lines, method))
     let text = ''
     for await (const chunk of socket) text += chunk
@@ -564,7 +564,7 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
     )
   })
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proven = (nonce?: string): string[] =>
+  const proven = (nonce?: string) =>
     dpopLines(token, client.proof({ token, url: `${url}/socket`, claims: { nonce } }))
   const older = await atAnotherTime(-120, () => send('/socket', proven()))
   const socket = open(
@@ -693,7 +693,7 @@ t.test('A silent stream of events gets comments, whatever its upstream says of b
     response.writeHead(200, { 'content-type': 'text/event-stream', 'x-accel-buffering': 'yes' }).flushHeaders()
   })
   const socket = open(t, url, head('/open/events'))
-  const next = async (): Promise<string> => String((await once(socket, 'data'))[0])
+  const next = async () => String((await once(socket, 'data'))[0])
   const start = await next()
   t.match(start, /\r\nx-accel-buffering: no\r\n[^]*\r\n\r\n3\r\n:\n\n\r\n$/)
   t.notMatch(start, /buffering: yes/)
@@ -704,7 +704,7 @@ t.test('A silent stream of events gets comments, whatever its upstream says of b
 })
 
 /** What a count of bytes that move comes to. */
-async function stalled (count: () => number): Promise<number> {
+async function stalled (count: () => number) {
   for (let [before, turns] = [-1, 0]; ; turns++) {
     const now = count()
     if (now !== before || now === 0) turns = 0
@@ -752,7 +752,7 @@ const collect = runInNewContext('gc') as () => void
  * What is held once everything else has been collected, or so much of it that at most this is left. Finalizers run
  * between two collections.
  */
-async function heldBytes (enough = 0): Promise<number> {
+async function heldBytes (enough = 0) {
   for (let turn = 1; ; turn++) {
     collect()
     await new Promise(resolve => setTimeout(resolve, 20))
@@ -763,7 +763,7 @@ async function heldBytes (enough = 0): Promise<number> {
 
 type Head = Awaited<ReturnType<typeof startSite>>['head']
 
-const pipelineOf = (head: Head, path: string, count: number): string[] =>
+const pipelineOf = (head: Head, path: string, count: number) =>
   Array.from({ length: count }, () => [...head(path), '', '']).flat().slice(0, -2)
 const HALF = ['Content-Length: 9', '', 'a']
 /** Clients of one storm. More pipelines at once from one address would not be taken. */
@@ -793,7 +793,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       most = Math.max(most, running.size)
       response.on('error', () => {}).once('close', () => running.delete(response))
       if (request.url === '/open/body') return request.resume()
-      const more = (): void => {
+      const more = () => {
         while (response.write(Buffer.alloc(65_536)));
       }
       response.on('drain', more)
@@ -807,9 +807,9 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
         socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
       }
     })
-    const descriptors = (): number => readdirSync('/proc/self/fd').length
+    const descriptors = () => readdirSync('/proc/self/fd').length
     const lines = linesOf(head, ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())])
-    const storm = async (): Promise<void> => {
+    const storm = async () => {
       most = 0
       // Not to be kept until the end of the test: each holds a piece that it has not read.
       const sockets = Array.from(
@@ -1077,7 +1077,7 @@ t.test('In both directions a body that its reader does not take is not held in m
   const up = once(upstream.server, 'arrived')
   const sender = open(t, url, head('/open/x', [`Content-Length: ${size}`], 'POST'))
   let left = size / block.length
-  const more = (): void => {
+  const more = () => {
     while (left > 0 && sender.write(block)) left--
   }
   await once(sender, 'connect')
@@ -1092,7 +1092,7 @@ t.test('In both directions a body that its reader does not take is not held in m
   const [, response] = await down as [unknown, ServerResponse]
   reader.pause()
   let answered = 0
-  const on = (): void => {
+  const on = () => {
     while (answered < size && response.write(block)) answered += block.length
   }
   response.on('drain', on)
@@ -1116,7 +1116,7 @@ t.test('Without a rule that allows another protocol, a request for one is like a
 
 t.test('A transfer coding in HTTP/1.0 ends the connection.', async t => {
   const { url, upstream } = await startSite(t, {})
-  const lines = (version: string): string[] => [
+  const lines = (version: string) => [
     `POST /open/x HTTP/${version}`,
     'Host: api.example',
     'Connection: keep-alive',
@@ -1276,12 +1276,12 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
     } else response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
     response.end('ok')
   })
-  const textOf = async (path: string): Promise<string> => {
+  const textOf = async (path: string) => {
     let text = ''
     for await (const chunk of open(t, base, head(path, ['Connection: close']))) text += chunk
     return text
   }
-  const linesOf = async (path: string): Promise<string[]> =>
+  const linesOf = async (path: string) =>
     (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint|set-cookie):/i.test(line))
   t.strictSame(await linesOf('/open/none'), ['content-type: text/plain'], 'without a body too')
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])

@@ -29,11 +29,11 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   return { ...running, issuer, client, call: (body: Buffer, path = CHECK_PATH) => callGrpc(client, path, body) }
 }
 
-const readFields = (message: Buffer, left = 1000): Fields => readWithin(message, { left })
+const readFields = (message: Buffer, left = 1000) => readWithin(message, { left })
 
-const sub = (fields: Fields, number: number): Fields => readFields(fields.get(number)?.at(-1) ?? Buffer.alloc(0))
+const sub = (fields: Fields, number: number) => readFields(fields.get(number)?.at(-1) ?? Buffer.alloc(0))
 
-const headersOf = (fields: Fields, number: number): Record<string, string> =>
+const headersOf = (fields: Fields, number: number) =>
   Object.fromEntries((fields.get(number) ?? []).map(option => {
     const header = sub(readFields(option), 1)
     return [header.get(1)![0]!.toString(), header.get(2)![0]!.toString()]
@@ -42,15 +42,7 @@ const headersOf = (fields: Fields, number: number): Record<string, string> =>
 /** The status in a denied response: a message in field 1, whose first field is a number. */
 const statusIn = (denied: Buffer) => denied[3]! & 127 | denied[4]! << 7
 
-interface Verdict {
-  passed: boolean
-  headers: Record<string, string>
-  body: string | undefined
-  removed: readonly string[]
-  answer: Record<string, string>
-}
-
-function read ({ message }: GrpcAnswer): Verdict {
+function read ({ message }: GrpcAnswer) {
   const response = readFields(message)
   const ok = response.get(3)
   const part = ok ? sub(response, 3) : sub(response, 2)
@@ -173,7 +165,7 @@ t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.
   const { call, issuer, app, log } = await startGate(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proof = (): Record<string, string> => ({
+  const proof = () => ({
     authorization: `DPoP ${token}`,
     dpop: client.proof({ token, url: 'https://api.example/any/x' })
   })
@@ -310,7 +302,7 @@ t.test('A new nonce reaches the client, and credentials the upstream if they are
   const { call, issuer } = await startGate(t, { passCredentials: true }, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const put = async (nonce?: string): Promise<Verdict> =>
+  const put = async (nonce?: string) =>
     read(
       await call(
         checkRequest({
@@ -360,7 +352,7 @@ t.test('A peer that is not trusted is disconnected before anything is read or se
 
 t.test('Scheme, host and path of a check request are each validated: none of them moves the border to the next.', async t => {
   const { call } = await startGate(t)
-  const verdict = async (parts: object): Promise<boolean> =>
+  const verdict = async (parts: object) =>
     read(await call(checkRequest({ path: '/any/x', ...parts }))).passed
   t.equal(await verdict({ path: '/open/x' }), true)
   t.equal(await verdict({}), false, 'a path that requires a token')
@@ -608,7 +600,7 @@ t.test('The end of the service ends the connections of Envoy, and its port.', as
 
 t.test('A client with too many requests gets Retry-After.', async t => {
   const { call, issuer } = await startGate(t, {}, { RATE_LIMIT: '1' })
-  const put = async (): Promise<Verdict> =>
+  const put = async () =>
     read(await call(checkRequest({ headers: { authorization: `Bearer ${issuer.token()}` } })))
   t.equal((await put()).passed, true)
   t.match(await put(), { passed: false, headers: { 'retry-after': /^\d+$/ } })

@@ -3,7 +3,7 @@ import { bearerLines } from '../helpers/call.ts'
 import { parseGate } from '../helpers/gate-section.ts'
 import { message, startSite } from '../helpers/mcp-site.ts'
 
-const of = (tool: string, asked: object, rest: object = { scope: 'use' }): object => ({
+const of = (tool: string, asked: object, rest: object = { scope: 'use' }) => ({
   path: '/mcp',
   mcp: { tools: [tool], arguments: asked },
   ...rest
@@ -27,7 +27,7 @@ const raw = (tool: string, args: string) =>
 
 t.test('Arguments are what the rule of the tool asks for, to the code unit and the type.', async t => {
   const { post, issuer, upstream, log } = await startSite(t, { rules: RULES })
-  const token = (claims: Record<string, unknown> = {}): string[] => bearerLines(issuer.token({ scope: 'use', ...claims }))
+  const token = (claims: Record<string, unknown> = {}) => bearerLines(issuer.token({ scope: 'use', ...claims }))
   const user = token({ sub: 'ann', org: { teams: ['red', 5, null, { a: 1 }] } })
   const fits: Array<[tool: string, args: string]> = [
     ['one', '{"region":"eu","count":7.0,"dry":true,"other":[null]}'],
@@ -94,7 +94,7 @@ t.test('Arguments are what the rule of the tool asks for, to the code unit and t
 
 t.test('A claim that is missing, an object or an integer beyond 2^53 fits no argument.', async t => {
   const { post, issuer } = await startSite(t, { rules: RULES })
-  const team = (teams: unknown, arg: string): Promise<number> =>
+  const team = (teams: unknown, arg: string) =>
     post(raw('nested', `{"team":${arg}}`), bearerLines(issuer.token({ scope: 'use', org: { teams } }))).then(({ status }) =>
       status
     )
@@ -142,7 +142,7 @@ t.test('Scope and login are judged before the arguments, and those of nobody are
 })
 
 t.test('What arguments a rule asks for is checked at the start.', async t => {
-  const problemsOf = async (mcp: object, rest: object = {}): Promise<readonly string[]> =>
+  const problemsOf = async (mcp: object, rest: object = {}) =>
     (await parseGate({ upstream: 'http://127.0.0.1:1', rules: [{ path: '/mcp', mcp, ...rest }] })).problems
   for (const asked of [{ a: '' }, { a: [1.5, 'b', false] }, { a: { startsWith: 'x' } }, { a: { claim: 'b' }, c: 0 }]) {
     t.strictSame(await problemsOf({ tools: ['x'], arguments: asked }), [], JSON.stringify(asked))

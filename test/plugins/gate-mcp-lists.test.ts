@@ -358,9 +358,9 @@ t.test('The lists of a batch are cut, however many there are.', async t => {
 })
 
 t.test('Which answers are cut is checked at the start.', async t => {
-  const problemsOf = async (gate: object): Promise<readonly string[]> => (await parseGate(gate)).problems
+  const problemsOf = async (gate: object) => (await parseGate(gate)).problems
   const upstream = 'http://127.0.0.1:1'
-  const rules = (mcp: object): object => ({ upstream, rules: [{ path: '/mcp', mcp }] })
+  const rules = (mcp: object) => ({ upstream, rules: [{ path: '/mcp', mcp }] })
   for (
     const mcp of [{ methods: 'tools/list', onlyRuled: true }, { methods: ['ping', 'tools/list'], onlyRuled: true }, {
       methods: ['ping'],
@@ -394,7 +394,7 @@ t.test('Which answers are cut is checked at the start.', async t => {
 })
 
 t.test('A list of what the caller may call holds nothing else, and is for one caller.', async t => {
-  const of = (tool: string, rest: object): object => ({ path: '/mcp', mcp: { tools: [tool] }, ...rest })
+  const of = (tool: string, rest: object) => ({ path: '/mcp', mcp: { tools: [tool] }, ...rest })
   const { post, send, issuer } = await startSite(t, {
     rules: [
       { path: '/mcp', mcp: { methods: ['tools/list'], onlyCallable: true }, optional: true },
@@ -424,7 +424,7 @@ t.test('A list of what the caller may call holds nothing else, and is for one ca
     t.strictSame([status, headers['cache-control']], [200, 'private, no-store'])
     return JSON.parse(body).result.tools.map(({ name }: { name: string }) => name).join()
   }
-  const token = (claims: Record<string, unknown>): string[] => bearerLines(issuer.token(claims))
+  const token = (claims: Record<string, unknown>) => bearerLines(issuer.token(claims))
   const now = Math.floor(Date.now() / 1000)
   t.equal(await shown([]), 'guests,open')
   t.equal(await shown(token({})), 'guests,open,argued')

@@ -10,8 +10,8 @@ const VERSION = 'io.modelcontextprotocol/protocolVersion'
 const METADATA = 'https://mcp.example/.well-known/oauth-protected-resource'
 
 /** In both forms of the protocol: with `initialize` and sessions, and with all that a request needs in each request. */
-const legacy = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 7, method, params })
-const modern = (method: string, params: object = {}): object => ({
+const legacy = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 7, method, params })
+const modern = (method: string, params: object = {}) => ({
   jsonrpc: '2.0',
   id: 'a-7',
   method,
@@ -342,7 +342,7 @@ t.test('An upstream that fails is an error of the protocol too, and its own answ
     answered(404)
   })
   const user = bearerLines(issuer.token({ scope: 'use' }))
-  const fault = (message: string): object => ({ jsonrpc: '2.0', id: 1, error: { code: -32603, message } })
+  const fault = (message: string) => ({ jsonrpc: '2.0', id: 1, error: { code: -32603, message } })
   const gone = await post(message('ping'), user, '/all?gone')
   t.strictSame([gone.status, JSON.parse(gone.body)], [502, fault('Bad Gateway')])
   const hasty = await startSite(t, { timeoutSeconds: 1 }, {}, () => {})
@@ -361,7 +361,7 @@ t.test(
   'The first 401 has the scope for what the headers name, else for what each client begins with; the headers ' +
     'never decide.',
   async t => {
-    const begin = (...methods: string[]): object => ({
+    const begin = (...methods: string[]) => ({
       path: '/mcp',
       mcp: { methods },
       scope: `${methods[0]!.split('/').pop()}`
@@ -516,7 +516,7 @@ t.test('A batch of both forms passes if each of its messages would, and a header
 
 t.test('A proxy that asks gets the same bodies, and 403 for what has no rule or cannot be judged.', async t => {
   const { send, issuer } = await startSite(t, {}, { TRUST_PROXY: 'loopback' })
-  const ask = (body: unknown, lines: string[]): Promise<WireAnswer> => {
+  const ask = (body: unknown, lines: string[]) => {
     const bytes = bytesOf(body)
     return send('POST', '/verify/envoy/mcp', [
       'X-Forwarded-Proto: http',

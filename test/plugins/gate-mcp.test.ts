@@ -14,7 +14,7 @@ const MAX_CALLER_BYTES = 8 * 1024 * 1024
 
 t.test('The message decides which rule holds, and what passes arrives byte for byte.', async t => {
   const { post, issuer, upstream, url } = await startSite(t)
-  const holder = (scope: string, claims: object = {}): string[] => bearerLines(issuer.token({ scope, ...claims }))
+  const holder = (scope: string, claims: object = {}) => bearerLines(issuer.token({ scope, ...claims }))
   const now = Math.floor(Date.now() / 1000)
   const rows: Array<[title: string, body: unknown, lines: string[], status: number, path?: string]> = [
     ['a method that a rule names', message('tools/list'), holder('use'), 200],
@@ -75,7 +75,7 @@ t.test('The message decides which rule holds, and what passes arrives byte for b
   }
   const chunks = (
     ...parts: string[]
-  ): string[] => [
+  ) => [
     'Content-Type: application/json',
     'Transfer-Encoding: chunked',
     '',
@@ -131,7 +131,7 @@ t.test('A refusal names what is missing, and a client without a token learns not
     PUBLIC_URL: undefined,
     RESOURCE: 'https://mcp.example'
   })
-  const challengeOf = ({ headers }: WireAnswer): Record<string, string> =>
+  const challengeOf = ({ headers }: WireAnswer) =>
     parseChallenges(headers['www-authenticate']!).find(({ scheme }) => scheme === 'Bearer')!.parameters
   const forbidden = await post(
     [message('tools/list'), call('delete_order')],
@@ -240,7 +240,7 @@ t.test('A proof passes once, whatever becomes of its messages.', async t => {
   const { post, issuer, url, upstream } = await startSite(t)
   const client = await createDpopClient()
   const token = issuer.token({ scope: 'use read', cnf: { jkt: client.jkt } })
-  const linesOf = (): string[] => dpopLines(token, client.proof({ token, url: `${url}/mcp`, method: 'POST' }))
+  const linesOf = () => dpopLines(token, client.proof({ token, url: `${url}/mcp`, method: 'POST' }))
   for (
     const [body, status] of [
       [[message('tools/list'), call('read_a'), call('read_b')], 200],
@@ -281,7 +281,7 @@ t.test('A body has a maximum size and a time limit, and a client gets 100 only w
   t.equal((await post(sized(MAX_MESSAGE_BYTES + 1), [])).status, 401)
   const expecting = (
     body: string
-  ): string[] => ['Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${body.length}`, '', body]
+  ) => ['Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${body.length}`, '', body]
   t.equal((await send('POST', '/mcp', expecting(sized(100)))).status, 401, 'no 100 without a token')
   t.equal(
     (await send('POST', '/mcp', [...user, ...expecting(over)])).status,
@@ -441,13 +441,13 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
   for (const [title, body, lines, status, path] of rows) t.equal(await ask(body, lines, path), status, title)
   const forwarded = (
     method: string
-  ): string[] => [
+  ) => [
     `X-Forwarded-Method: ${method}`,
     'X-Forwarded-Proto: http',
     `X-Forwarded-Host: ${new URL(url).host}`,
     'X-Forwarded-Uri: /mcp'
   ]
-  const original = (method: string): string[] => [`X-Original-Method: ${method}`, `X-Original-URL: ${url}/mcp`]
+  const original = (method: string) => [`X-Original-Method: ${method}`, `X-Original-URL: ${url}/mcp`]
   for (const [path, linesFor] of [['forwarded', forwarded], ['nginx', original], ['haproxy', original]] as const) {
     const ask = async (method: string, lines: string[]) =>
       (await send('POST', `/verify/${path}`, [
@@ -475,7 +475,7 @@ t.test('Of the forward-auth proxies only Envoy sends the body, and a refused mes
 t.test('Unfinished bodies of one caller, whatever its tokens, give way to its next one, and take no room of others.', async t => {
   const { post, send, issuer, url, upstream, log } = await startSite(t, { timeoutSeconds: 60 }, { TRUST_PROXY: true })
   let tokens = 0
-  const user = (): string[] => bearerLines(issuer.token({ scope: 'use', jti: `${tokens++}` }))
+  const user = () => bearerLines(issuer.token({ scope: 'use', jti: `${tokens++}` }))
   const body = bytesOf({ method: 'tools/list', params: { x: 'x'.repeat(MAX_MESSAGE_BYTES - 100) } })
   const evicted: string[] = []
   const hold = (address: string, lines = user()) => {
@@ -523,7 +523,7 @@ t.test('Unfinished bodies of one caller, whatever its tokens, give way to its ne
     hold(`2001:db8:1:1::${count + 1}`, bearerLines(issuer.token({ scope: 'use', sub: `of-${count}` })))
   }
   const before = evicted.length
-  const from = (addresses: string): string[] => [...other, `X-Forwarded-For: ${addresses}`]
+  const from = (addresses: string) => [...other, `X-Forwarded-For: ${addresses}`]
   t.equal((await post(body, from('2001:db8:1:1::1, 2001:db8:2::1'))).status, 200)
   t.equal(evicted.length, before, 'what a client writes before the word of the nearest proxy names nobody')
   while (evicted.length === before) t.equal((await post(body, from('2001:db8:1:1:ffff::1'))).status, 200, 'of that /64')

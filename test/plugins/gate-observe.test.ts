@@ -12,7 +12,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { bytesOf, call, message } from '../helpers/mcp-site.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
-import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
+import { sendRaw } from '../helpers/wire.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
 import { readFields } from '../../lib/gate/grpc-message.ts'
 
@@ -45,7 +45,7 @@ async function startGate (
     ...values
   })
   const { host } = new URL(running.url)
-  const send = (target: string, lines: readonly string[] = [], method = 'GET'): Promise<WireAnswer> =>
+  const send = (target: string, lines: readonly string[] = [], method = 'GET') =>
     sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
   return {
     ...running,
@@ -56,11 +56,11 @@ async function startGate (
       const bytes = bytesOf(body)
       return send(path, ['Content-Type: application/json', `Content-Length: ${bytes.length}`, ...lines, '', bytes], 'POST')
     },
-    decisions: (): any[] => readFileSync(audit, 'utf8').split('\n').slice(0, -1).map(line => JSON.parse(line))
+    decisions: () => readFileSync(audit, 'utf8').split('\n').slice(0, -1).map(line => JSON.parse(line))
   }
 }
 
-const observedIn = ({ log }: RunningApp): any[] => log.filter(({ enforced }) => enforced === false)
+const observedIn = ({ log }: RunningApp) => log.filter(({ enforced }) => enforced === false)
 
 const IDENTITY = ['x-auth-subject', 'x-auth-issuer', 'x-auth-scope', 'x-auth-client']
 
@@ -153,7 +153,7 @@ t.test('A proof is recorded while requests are observed, and a nonce is told', a
   const { issuer, upstream, send, url } = await startGate(t, { values: { DPOP_NONCE: 'required', IDP_DPOP_MODE: 'REQUIRED' } })
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proven = (claims: object): string[] => dpopLines(token, client.proof({ token, url: `${url}/any/1`, claims: { ...claims } }))
+  const proven = (claims: object) => dpopLines(token, client.proof({ token, url: `${url}/any/1`, claims: { ...claims } }))
   const first = await send('/any/1', proven({}))
   t.equal(first.status, 200)
   t.hasStrict(upstream.arrived.at(-1)!.headers, { 'x-auth-observed': 'nonce_missing', 'x-auth-subject': '' })
@@ -180,7 +180,7 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
       })
     }
   })
-  const holder = (scope: string): string[] => bearerLines(issuer.token({ scope }))
+  const holder = (scope: string) => bearerLines(issuer.token({ scope }))
   const passes = async (path: string, body: unknown, lines: string[], reason: string) => {
     const answer = await post(path, body, lines)
     t.equal(answer.status, 200, reason)
@@ -199,7 +199,7 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
   await passes('/some', call('read_a'), holder('drop'), 'scope_missing')
   await passes('/some', call('other'), holder('read'), 'no_rule')
   await passes('/some', call('other'), [], 'credentials_missing')
-  const pick = (region: string): object => message('tools/call', { name: 'pick', arguments: { region } })
+  const pick = (region: string) => message('tools/call', { name: 'pick', arguments: { region } })
   await passes('/some', pick('us'), holder('read'), 'argument_refused')
   await passes('/some', pick('eu'), holder('read'), '')
   await passes('/some', call('drop'), holder('drop'), '')
@@ -220,13 +220,13 @@ t.test('Messages are judged and pass; a rule that is enforced stands beside othe
 
 t.test('Each family of proxies gets a yes without an identity, but not for a question that may not be asked', async t => {
   const { issuer, send } = await startGate(t)
-  const forwarded = (path: string): string[] => [
+  const forwarded = (path: string) => [
     'X-Forwarded-Method: GET',
     'X-Forwarded-Proto: https',
     'X-Forwarded-Host: api.example',
     `X-Forwarded-Uri: ${path}`
   ]
-  const original = (path: string): string[] => ['X-Original-Method: GET', `X-Original-URL: https://api.example${path}`]
+  const original = (path: string) => ['X-Original-Method: GET', `X-Original-URL: https://api.example${path}`]
   const families: Array<[name: string, endpoint: (path: string) => string, ask: (path: string) => string[]]> = [
     ['nginx', () => '/verify/nginx', original],
     ['haproxy', () => '/verify/haproxy', original],
@@ -254,7 +254,7 @@ t.test('Over gRPC too, and what a client writes is removed', async t => {
   const running = await startGate(t, { gate: { grpcPort: 0 } })
   await until('the port is open', () => running.app.grpcAddress() !== undefined)
   const client = await openGrpc(t, running.app.grpcAddress()!.port)
-  const ask = async (headers: Record<string, string>): Promise<string> =>
+  const ask = async (headers: Record<string, string>) =>
     (await callGrpc(client, CHECK_PATH, checkRequest({ path: '/any/1', host: 'api.example', headers }))).message.toString('latin1')
   const passed = await ask({ 'x-auth.observed': 'forged', authorization: 'Bearer x' })
   t.ok(readFields(Buffer.from(passed, 'latin1'), { left: 1000 }).has(3), 'it passes')

@@ -50,7 +50,7 @@ t.test(
         rules: [{ path: '/guarded', upgrade: true }, { path: '/open', allow: 'anyone', upgrade: true }]
       }
     })
-    const open = async (path: string, credentials = ''): Promise<Socket> => {
+    const open = async (path: string, credentials = '') => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
       t.teardown(() => socket.destroy())
       socket.write(

@@ -142,7 +142,7 @@ t.test('A token that was verified under one rule is known under the others with 
     rules: [{ path: '/a', audience }, { path: '/b', audience }, { path: '/c', audience: 'https://third.example' }]
   })
   const token = bearerLines(issuer.token({ aud: [audience, 'https://third.example'] }))
-  const verified = async (target: string): Promise<number | undefined> => {
+  const verified = async (target: string) => {
     t.equal((await send(target, token)).status, 200)
     return app.holdfastGuard.tally!.tokens.samples('tokens').at(-1)!.value
   }
@@ -153,7 +153,7 @@ t.test('A proof is compared with the path that the rule saw, and passes once.', 
   const { send, issuer, url, upstream, reasons } = await startSite(t)
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const proofFor = (target: string): string[] => dpopLines(token, client.proof({ token, url: url + target }))
+  const proofFor = (target: string) => dpopLines(token, client.proof({ token, url: url + target }))
   const lines = proofFor('/any/a~b')
   t.equal((await send('/any/a%7eb?x=%2F..//', lines)).status, 200)
   t.equal(upstream.arrived.at(-1)!.target, '/any/a%7eb?x=%2F..//', 'the bytes that came go on')
@@ -556,7 +556,7 @@ t.test('A statement key that cannot be used stops the start.', async t => {
 })
 
 t.test('A new statement key is published before it signs, and the file is read again.', async t => {
-  const pem = (): string =>
+  const pem = () =>
     generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const [old, next] = ['old.pem', 'next.pem'].map(name =>
     join(t.testdir({ 'old.pem': pem(), 'next.pem': pem() }), name)
@@ -573,7 +573,7 @@ t.test('A new statement key is published before it signs, and the file is read a
   const { send, issuer, upstream, log } = await startSite(t, { statementKey: [old, next] })
   const published = async (): Promise<string[]> =>
     JSON.parse((await send('/.well-known/holdfast-jwks.json')).body).keys.map(({ kid }: { kid: string }) => kid)
-  const signed = async (): Promise<string> => {
+  const signed = async () => {
     await send('/any/x', bearerLines(issuer.token()))
     return decodeProtectedHeader(upstream.arrived.at(-1)!.headers['x-auth-statement']!).kid!
   }

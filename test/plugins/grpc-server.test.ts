@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import type { ClientHttp2Session } from 'node:http2'
 import t, { type Test } from 'tap'
 import { createGrpcServer, GRPC_LIMITS, type GrpcServer } from '../../plugins/gate-grpc/grpc-server.ts'
@@ -93,7 +93,7 @@ const until = async (condition: () => boolean) => {
 }
 
 /** A raw connection, and what it has received so far. */
-async function openRaw (t: Test, { server, port }: Running): Promise<{ socket: Socket, received: () => number }> {
+async function openRaw (t: Test, { server, port }: Running) {
   const before = server.connections
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
@@ -168,7 +168,7 @@ t.test('A message is refused by the length that it states, and before it is sent
 
 t.test('The messages of one connection, and those of all, are limited in bytes.', async t => {
   const running = await start(t)
-  const fill = async (client: ClientHttp2Session, size: number): Promise<() => Promise<unknown>> => {
+  const fill = async (client: ClientHttp2Session, size: number) => {
     const ends: Array<() => Promise<unknown>> = []
     for (let left = size; left > 0; left -= messageBytes) {
       const stream = beginCall(client, PATH)

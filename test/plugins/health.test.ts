@@ -7,7 +7,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('Readiness names a shared store that evicts, and one that is used without knowing whether it does', async t => {
-  const policy = (text: string): Reply => bulk(`# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:${text}\r\n`)
+  const policy = (text: string) => bulk(`# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:${text}\r\n`)
   const rows: ReadonlyArray<{ info: Reply, status: number, replay: string, warnings: string[] }> = [
     { info: policy('noeviction'), status: 200, replay: 'ok', warnings: [] },
     {

@@ -51,7 +51,7 @@ interface Asked extends RunningApp {
 const CLIENT = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
 
 /** The service with an introspection endpoint beside its issuer. */
-async function start (t: Test, values: Variables, prepare?: (app: FastifyInstance) => void): Promise<Asked> {
+async function start (t: Test, values: Variables, prepare?: (app: FastifyInstance) => void) {
   const issuer = await startIssuer(t)
   const forms: URLSearchParams[] = []
   const requests: IncomingMessage[] = []
@@ -77,7 +77,7 @@ async function start (t: Test, values: Variables, prepare?: (app: FastifyInstanc
 
 const later = () => Math.floor(Date.now() / 1000) + 600
 /** An answer about an opaque token that passes. */
-const active = (more: object = {}): object => ({
+const active = (more: object = {}) => ({
   active: true,
   sub: 'user-1',
   aud: AUDIENCE,
@@ -691,7 +691,7 @@ t.test('Incomplete or contradictory settings of introspection stop the start', a
 
 const tenant = await startOpaqueTenant(t)
 
-const startFor = (t: Test, client: string, values: Variables): Promise<RunningApp> =>
+const startFor = (t: Test, client: string, values: Variables) =>
   startApp(t, { url: tenant.issuer } as Issuer, {
     IDP_CLIENT_ID: client,
     IDP_CLIENT_SECRET: tenant.clientSecret,
@@ -699,7 +699,7 @@ const startFor = (t: Test, client: string, values: Variables): Promise<RunningAp
   })
 
 /** Each way in which the service may prove itself, with plain or signed answers. */
-function clientsOf (t: Test, { clientKey }: OpaqueTenant): ReadonlyArray<{ client: string, values: Variables }> {
+function clientsOf (t: Test, { clientKey }: OpaqueTenant) {
   const directory = t.testdir({ 'key.pem': clientKey.export({ type: 'pkcs8', format: 'pem' }) as string })
   return [
     { client: 'client_secret_basic', values: {} },
@@ -814,7 +814,7 @@ t.test('A refresh token of the provider is not an access token, even if an answe
 })
 
 /** The same, without deadlines: no call meets its own on a busy machine. */
-function startHostile (t: Test, values: Variables): Promise<Asked> {
+function startHostile (t: Test, values: Variables) {
   stopTimers(t, 5000)
   return start(t, values)
 }
@@ -920,7 +920,7 @@ t.test('A flood of made-up tokens costs few calls, and good tokens go on being a
   let isHeld = false
   hostile.behaviour = (request, response) => {
     const token = hostile.forms.at(-1)!.get('token')!
-    const answer = (): void =>
+    const answer = () =>
       json(token.startsWith('good') || token.includes('.') ? ACTIVE : { active: false })(request, response)
     if (isHeld) held.push(answer)
     else answer()

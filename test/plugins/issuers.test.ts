@@ -11,12 +11,11 @@ import type { RefusalReason } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import auth from '../../plugins/auth.ts'
 import health from '../../routes/health.ts'
-import type { KeySourceState } from '../../lib/guard/provider/key-source.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createLoggedApp, startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { html, type HostileProvider } from '../helpers/hostile-provider.ts'
+import { html } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
@@ -30,14 +29,14 @@ const startList = (
   entries: Variables[],
   values: Variables = {},
   prepare?: (app: FastifyInstance) => void
-): Promise<RunningApp> => startApp(t, {} as Issuer, { IDP_ISSUERS: entries, ...values }, prepare)
+) => startApp(t, {} as Issuer, { IDP_ISSUERS: entries, ...values }, prepare)
 
 async function startTwo (
   t: Test,
   ofA: Variables = {},
   ofB: Variables = {},
   values: Variables = {}
-): Promise<{ first: HostileProvider, second: HostileProvider, running: RunningApp }> {
+) {
   const [first, second] = [await startTokenProvider(t, a.jwk), await startTokenProvider(t, b.jwk)]
   const running = await startList(
     t,
@@ -65,9 +64,9 @@ t.test('Under rfc9068 an ID token does not pass, and an issuer that is spelled o
   const { issuer } = provider
   const claims = { client_id: 'c', iat: Math.floor(Date.now() / 1000) }
   const token = (iss: string, typ = 'at+jwt') => makeToken(iss, a, { header: { typ }, claims })
-  const ask = async (running: RunningApp, text: string): Promise<unknown> =>
+  const ask = async (running: RunningApp, text: string) =>
     (await call(running, { path: '/api/private', lines: bearerLines(text) })).status
-  const spelled = (running: RunningApp): unknown[] =>
+  const spelled = (running: RunningApp) =>
     running.log.filter(({ event }) => event === 'issuer_spelled_otherwise')
   const exact = await startList(t, [{ issuer, tokenProfile: 'rfc9068' }])
   t.strictSame([await ask(exact, token(issuer)), await ask(exact, token(issuer, 'JWT'))], [200, 401])
@@ -326,7 +325,7 @@ t.test('The service is not ready if no first fetch has succeeded', async t => {
 
 t.test('A user of one issuer cannot use up the limit of a namesake of another one', async t => {
   const { first, second, running } = await startTwo(t, {}, {}, { RATE_LIMIT: '2' })
-  const statuses = async (iss: string, key: typeof a): Promise<number[]> => {
+  const statuses = async (iss: string, key: typeof a) => {
     const token = makeToken(iss, key)
     return [
       await call(running, { lines: bearerLines(token) }),
@@ -350,7 +349,7 @@ t.test(
       keysFile,
       algs: ['ES256']
     }])
-    const tokenOf = async ({ tokenEndpoint, clientId, clientSecret }: typeof tenants[number]): Promise<string> => {
+    const tokenOf = async ({ tokenEndpoint, clientId, clientSecret }: typeof tenants[number]) => {
       const body = new URLSearchParams({
         grant_type: 'client_credentials',
         client_id: clientId,
@@ -413,7 +412,7 @@ t.test('A key file replaces the provider, and there is no call', async t => {
     net.Socket.prototype.connect = connected
   })
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_KEYS_FILE: join(directory, 'keys.json') })
-  const inject = async (token: string): Promise<number> =>
+  const inject = async (token: string) =>
     (await running.app.inject({ url: '/api/private', headers: { authorization: `Bearer ${token}` } })).statusCode
   const token = makeToken(provider.issuer, a)
   t.strictSame([await inject(token), await inject(token)], [200, 200])
@@ -464,7 +463,7 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
     fiveSecondsMs = 5000
   })
   const { file, running, status, changed } = await startWithFile(t, setOf(a.jwk))
-  const keys = (): KeySourceState => running.app.holdfastGuard.parts.issuers!.all()[0]!.keys.state()
+  const keys = () => running.app.holdfastGuard.parts.issuers!.all()[0]!.keys.state()
   t.strictSame([await status(a), await status(b)], [200, 401])
 
   mkdirSync(join(file, 'data2'))
@@ -669,7 +668,7 @@ t.test('A function may name a key file, which is logged and read again like any 
   const keysFile = join(t.testdir({ 'keys.json': setOf(a.jwk) }), 'keys.json')
   const { ask, log } = await startWithFunction(t, async () => ({ issuer, keysFile }))
   t.equal((await ask(makeToken(issuer, a))).status, 200)
-  const fetched = (): unknown[] => log.filter(({ event }) => event === 'keys_fetched')
+  const fetched = () => log.filter(({ event }) => event === 'keys_fetched')
   t.hasStrict(fetched(), [{ issuer, keys: 1, added: 1, removed: 0 }])
   writeFileSync(keysFile, setOf({ ...b.jwk, kid: 'k' }))
   await until(() => fetched().length > 1)
@@ -696,7 +695,7 @@ t.test('A function that fails, or returns an unusable issuer, is 503; one that r
     answer = make
     t.hasStrict(await ask(makeToken(provider.issuer, a)), { status: 503, retryAfter: '1' }, title)
   }
-  const failures = (): unknown[] =>
+  const failures = () =>
     log.filter(({ event }) => event === 'issuers_unavailable').map(({ level, failure }) => [level, failure])
   t.strictSame(failures(), [[40, 'the database is away']], 'logged once')
   answer = () => ({ issuer: 'https://other.example/' })
@@ -759,7 +758,7 @@ t.test(
     'is logged',
   async t => {
     const provider = await startTokenProvider(t, a.jwk)
-    const failures = async (idp: object): Promise<unknown[]> => {
+    const failures = async (idp: object) => {
       const { ask, log } = await startWithFunction(
         t,
         async () => ({ issuer: provider.issuer, introspection: { for: 'jwt' } }),
@@ -841,7 +840,7 @@ t.test('120 tenants in turn cause one call each; forged tokens of others evict n
   const { ask } = await startWithFunction(t, lookUp)
   // More than is kept of the keys of a single issuer.
   const tenants = Array.from({ length: 120 }, (_, n) => `https://tenant-${n}.example/`)
-  const statuses = async (): Promise<number[]> => {
+  const statuses = async () => {
     const seen = []
     for (const tenant of tenants) seen.push((await ask(makeToken(tenant, a))).status)
     return [...new Set(seen)]

@@ -279,7 +279,7 @@ t.test('A token is tried against at most 8 keys and confirmed by one, whatever t
 async function startForgingProxy (
   t: Test,
   key: IssuerKey
-): Promise<{ url: string, requests: readonly string[] }> {
+) {
   const requests: string[] = []
   let host = ''
   const server = createServer((request, response) => {

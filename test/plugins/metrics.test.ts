@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { METRICS } from '../../lib/report/metrics/catalog.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { shareResult } from '../../plugins/metrics.ts'
-import { startApp, type RunningApp } from '../helpers/app.ts'
+import { startApp } from '../helpers/app.ts'
 import { advanceClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -14,7 +14,7 @@ async function start (
   t: Test,
   settings: Variables = {},
   prepare?: Parameters<typeof startApp>[3]
-): Promise<RunningApp & { issuer: Awaited<ReturnType<typeof startIssuer>>, scrape: () => Promise<string> }> {
+) {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
   const scrape = async () => {
@@ -25,7 +25,7 @@ async function start (
 }
 
 /** The value of one series, or undefined if there is none. */
-function valueOf (text: string, series: string): number | undefined {
+function valueOf (text: string, series: string) {
   const line = text.split('\n').find(line => line.startsWith(`${series} `))
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }

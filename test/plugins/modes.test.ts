@@ -240,7 +240,7 @@ t.test('The auth plugin in an app that speaks HTTP/2', async t => {
   const session = connect(url)
   t.teardown(() => session.destroy())
   const token = issuer.token({ cnf: { jkt: client.jkt } })
-  const ask = async (proofUrl: string, more = {}): Promise<unknown> => {
+  const ask = async (proofUrl: string, more = {}) => {
     const stream = session.request({
       ':path': '/',
       authorization: `DPoP ${token}`,
@@ -262,7 +262,7 @@ async function dpopRequests (issuer: Awaited<ReturnType<typeof startIssuer>>, ur
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   return (
     count: number
-  ): string[] => [
+  ) => [
     `Authorization: DPoP ${token}`,
     `DPoP: ${client.proof({ token, url: `${url}/api/private` })}`,
     ...Array<string>(count - 4).fill('A:')

@@ -11,7 +11,7 @@ async function startApp (t: Test) {
   const app = Fastify({ logger: { level: 'info', stream } })
   const revocation = { operators: { scope: 'revoke' } }
   await app.register(holdfast, { ...issuer.options, revocation, server: { observe: dayIn(1), rateLimit: 3 } } as object)
-  const show = ({ user, auth, observed }: FastifyRequest): object =>
+  const show = ({ user, auth, observed }: FastifyRequest) =>
     ({ user: user?.sub ?? null, auth: auth && true, observed })
   app.get('/me', { onRequest: app.authenticate() }, show)
   app.get('/admin', { onRequest: app.requireScope('admin') }, show)
@@ -23,12 +23,12 @@ async function startApp (t: Test) {
     await Promise.all([request.requireScope('admin'), request.authenticate()])
     return show(request)
   })
-  const fails = (): never => {
+  const fails = () => {
     throw new Error('mine')
   }
   app.get('/fault', { onRequest: app.require({ claims: { sub: fails } }) }, show)
   const held = new Set<() => void>()
-  const hold = async (): Promise<object> => {
+  const hold = async () => {
     await new Promise<void>(resolve => held.add(resolve))
     return {}
   }
@@ -82,7 +82,7 @@ t.test('An answer to nobody outlives its token and the last day, and an answer t
 t.test('Each hour, one warning says that nothing is guarded, until something is.', async t => {
   const { setInterval: set } = globalThis
   const hourly: Array<() => void> = []
-  const put = (run: () => void, ms?: number): NodeJS.Timeout => {
+  const put = (run: () => void, ms?: number) => {
     if (ms === 3_600_000) hourly.push(run)
     return set(run, ms)
   }

@@ -28,13 +28,13 @@ async function start (t: Test, settings: Variables = {}, prepare?: Parameters<ty
 }
 
 /** Nothing that a client sends to an open resource is refused, so that those have no answer of 4xx. */
-const lint = async (document: OpenapiDocument): Promise<string[]> => {
+const lint = async (document: OpenapiDocument) => {
   const config = await createConfig({ extends: ['recommended-strict'], rules: { 'operation-4xx-response': 'off' } })
   const problems = await lintFromString({ source: JSON.stringify(document), config })
   return problems.map(({ ruleId, location }) => `${ruleId} ${location[0]?.pointer}`)
 }
 
-const operationAt = (document: OpenapiDocument, path: string): Operation => document.paths[path]!.get!
+const operationAt = (document: OpenapiDocument, path: string) => document.paths[path]!.get!
 
 t.test('The document passes a linter in every mode and profile', async t => {
   const variants: readonly Variables[] = [
@@ -116,7 +116,7 @@ t.test('The endpoints of revocations are described, and each answer that they gi
   }
   const { document, url, issuer } = await start(t, { REVOCATION })
   t.strictSame(await lint(document), [])
-  const described = (path: string): unknown[] => {
+  const described = (path: string) => {
     const { requestBody, responses, security, tags } = document.paths[path]!.post! as Operation & {
       requestBody: { content: object }
     }
@@ -338,7 +338,7 @@ t.test('Every refusal that can occur is documented, with the body that is served
     reason.startsWith('certificate_') || reason === 'token_not_sender_constrained'
   for (const [settings, isAbsent] of variants) {
     const { document, app, issuer } = await start(t, settings)
-    const documented = (status: string): Record<string, { value: unknown }> => {
+    const documented = (status: string) => {
       const response = operationAt(document, '/api/private-scoped').responses[status]
       return response === undefined
         ? {}
@@ -371,7 +371,7 @@ t.test('A refusal is documented with what it means and with the headers that it 
   for (const [name, { description }] of Object.entries(document.components.responses)) {
     t.match(description, /^[A-Z].+\.$/, name)
   }
-  const headersAt = (path: string): Record<string, string[]> =>
+  const headersAt = (path: string) =>
     Object.fromEntries(
       Object.entries(operationAt(document, path).responses)
         .map((

@@ -41,7 +41,7 @@ async function prepare (t: Test, values: Variables = {}, alg = 'ES256'): Promise
 }
 
 /** The request of a client with a key and a token of its own. */
-async function sendAsAnother ({ issuer, running, target }: Bench): ReturnType<Bench['send']> {
+async function sendAsAnother ({ issuer, running, target }: Bench) {
   const client = await createDpopClient('ES256')
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   return call(running, { lines: dpopLines(token, client.proof({ token, url: target })) })
@@ -160,7 +160,7 @@ t.test('12: of 1,000 copies of a proof at once, one passes', async t => {
 t.test('12: a jti passes once, whatever the URL of its proof', async t => {
   const bench = await prepare(t)
   const [one, other] = [randomUUID(), randomUUID()]
-  const send = (path: string, jti: string): Promise<Outcome> =>
+  const send = (path: string, jti: string) =>
     call(bench.running, {
       path,
       lines: dpopLines(bench.token, bench.proof({ url: bench.running.url + path, claims: { jti } }))
@@ -179,7 +179,7 @@ t.test('7: iat may be 300 s old, and 30 s ahead, and no more', async t => {
   const second = Math.floor(clock() / 1000)
   for (const ms of [0, 999]) {
     Date.now = () => second * 1000 + ms
-    const send = (iat: number): Promise<Outcome> => bench.send(bench.proof({ claims: { iat } }))
+    const send = (iat: number) => bench.send(bench.proof({ claims: { iat } }))
     expectRefusal(t, await send(second - 301), 'iat_too_old', 'DPoP')
     t.equal((await send(second - 300)).status, 200, `${ms} ms into the last second`)
     t.equal((await send(second + 30 + ms / 1000)).status, 200, `${ms} ms after the second, and 30 s ahead`)
@@ -326,7 +326,7 @@ t.test(
       )
     )
     const token = issuer.token({ cnf: { jkt: client.jkt } })
-    const proof = (nonce?: string): string =>
+    const proof = (nonce?: string) =>
       client.proof({ url: 'https://api.example/api/private', token, claims: { nonce } })
     const [first, second] = instances as [RunningApp, RunningApp]
     const { headers } = await call(first, { lines: dpopLines(token, proof()) })

@@ -12,11 +12,11 @@ import { samples } from '../helpers/samples.ts'
 const CLIENT: Variables = { IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'secret' }
 const OPAQUE: Variables = { ...CLIENT, IDP_INTROSPECTION: 'opaque' }
 
-const start = (t: Test, { issuer }: { issuer: string }, values: Variables): Promise<RunningApp> =>
+const start = (t: Test, { issuer }: { issuer: string }, values: Variables) =>
   startApp(t, { url: issuer } as Issuer, values)
 
 /** A provider of opaque tokens: what it publishes, and what it says of each token. */
-async function startOpaqueProvider (t: Test, document: object | undefined, keys?: object[]): Promise<HostileProvider> {
+async function startOpaqueProvider (t: Test, document: object | undefined, keys?: object[]) {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
   const { issuer, url, jwksUri } = provider
@@ -32,7 +32,7 @@ async function startOpaqueProvider (t: Test, document: object | undefined, keys?
 async function readiness (
   { url }: RunningApp,
   isExpected: (keys: string) => boolean
-): Promise<{ status: number, keys: string }> {
+) {
   for (;;) {
     const answer = await fetch(`${url}/health/ready`)
     const { checks: { keys } } = await answer.json() as { checks: { keys: string } }
@@ -293,7 +293,7 @@ t.test(
       exp: Math.floor(Date.now() / 1000) + 600
     }
     const running = await startApp(t, issuer, OPAQUE)
-    const named = (): unknown[] =>
+    const named = () =>
       running.log.filter(({ msg }) => msg === 'request refused').map((
         { reason, claim, found }
       ) => [reason, claim, found])

@@ -18,7 +18,7 @@ async function start (t: Test, prepare: (app: FastifyInstance) => void) {
 /** What of an answer the client needs to try again. */
 function seen (
   { statusCode, headers }: { statusCode: number, headers: Record<string, unknown> }
-): string {
+) {
   return [
     statusCode,
     headers['www-authenticate'] === undefined ? 'no challenge' : 'challenge',
@@ -26,8 +26,8 @@ function seen (
   ].join(' ')
 }
 
-const ask = async (request: FastifyRequest): Promise<void> => request.require({ scope: 'a' })
-const refusalOf = async (request: FastifyRequest): Promise<Refusal | undefined> =>
+const ask = async (request: FastifyRequest) => request.require({ scope: 'a' })
+const refusalOf = async (request: FastifyRequest) =>
   ask(request).then(() => undefined, error => error as Refusal)
 
 /** What a handler makes of a refusal, and what the client sees. */

@@ -13,7 +13,7 @@ import { until } from '../helpers/until.ts'
 const LIFE_SECONDS = 600
 
 /** The lines about ended requests, without what differs from run to run. */
-const endsOf = ({ log }: RunningApp): object[] =>
+const endsOf = ({ log }: RunningApp) =>
   log.filter(({ end, route }) => end !== undefined && route !== '/metrics')
     .map(({ method, route, status, end, closedBy, msg }) => ({
       method,
@@ -24,7 +24,7 @@ const endsOf = ({ log }: RunningApp): object[] =>
       msg
     }))
 
-async function countsOf ({ url }: RunningApp): Promise<string[]> {
+async function countsOf ({ url }: RunningApp) {
   const text = await (await fetch(`${url}/metrics`)).text()
   return text.split('\n').filter(line =>
     line.startsWith('holdfast_requests_total{') && !line.includes('route="/metrics"')
@@ -37,7 +37,7 @@ async function expectEnd (t: Test, site: RunningApp, before: number, expected: o
   t.strictSame(endsOf(site).slice(before), [expected])
 }
 
-function openClient (t: Test, { url }: RunningApp, lines: readonly string[]): Socket {
+function openClient (t: Test, { url }: RunningApp, lines: readonly string[]) {
   const client = connect(Number(new URL(url).port), '127.0.0.1')
   client.on('error', () => {})
   client.write([...lines, '', ''].join('\r\n'))
@@ -155,7 +155,7 @@ t.test(
       },
       IDP_CLOCK_TOLERANCE_SECONDS: '0'
     })
-    const open = async (token: string): Promise<Socket> => {
+    const open = async (token: string) => {
       const client = openClient(t, site, [
         'GET /socket HTTP/1.1',
         `Host: ${new URL(site.url).host}`,

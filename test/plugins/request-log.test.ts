@@ -26,7 +26,7 @@ type Build = (
 ) => { lines: readonly string[], target?: string, hosts?: readonly string[] }
 
 const bearer = (token: string) => `Authorization: Bearer ${token}`
-const dpop = (token: string, proof: string): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
+const dpop = (token: string, proof: string) => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
 
 /** A refusal for the token, sent as Bearer. */
 const ofToken = (claims: Overrides, header: Overrides = {}): Build => ({ issuer }) => ({
@@ -39,7 +39,7 @@ const ofProof = (parts: Partial<ProofParts>): Build => world => {
 }
 const accepted: Build = ofProof({})
 
-const now = (): number => Math.floor(Date.now() / 1000)
+const now = () => Math.floor(Date.now() / 1000)
 
 /** Routes with requirements that no route of the service has. */
 function addRoutes (app: FastifyInstance) {
@@ -174,7 +174,7 @@ async function startWorld (
   t: Test,
   settings: Variables | undefined,
   isOut: boolean
-): Promise<RunningApp & { world: World }> {
+) {
   const issuer = await startIssuer(t)
   if (isOut) issuer.outage = 503
   const running = await startApp(t, issuer, { LOG_LEVEL: 'trace', ...settings }, addRoutes)
@@ -203,7 +203,7 @@ const send = (origin: string, { lines, target = '/api/private', hosts }: ReturnT
   ])
 
 /** Whatever of a request must not be found in a log: the mark, each part of a token or proof, and the client's key. */
-function secretsOf (lines: readonly string[], { client }: World): string[] {
+function secretsOf (lines: readonly string[], { client }: World) {
   return [
     MARK,
     client.jkt,

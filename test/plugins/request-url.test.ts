@@ -22,7 +22,7 @@ interface Hostile {
 }
 
 const withHost = (title: string, host: (inner: string) => string): Hostile => ({ title, hosts: inner => [host(inner)] })
-const withLine = (...lines: string[]): Hostile => ({
+const withLine = (...lines: string[]) => ({
   title: lines.map(line => line.slice(0, 60)).join(' and '),
   lines,
   forwarded: true

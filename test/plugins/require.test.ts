@@ -9,21 +9,12 @@ import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Overrides } from '../helpers/issuer.ts'
 
-interface Asked {
-  status: number
-  /** The reason of the last refusal that was logged. */
-  reason: RefusalReason | undefined
-  body: string
-  /** The challenge of each scheme. */
-  challenges: Record<string, Record<string, string | undefined>>
-}
-
 /** An app with the auth plugin. `ask` sends a Bearer token with these claims, or the headers that are given. */
 async function start (t: Test, options: FileOptions = {}) {
   const issuer = await startIssuer(t)
   const { app, log } = createLoggedApp(t)
   await app.register(auth, { ...options, idp: { issuer: issuer.url, audience: AUDIENCE, ...options.idp } })
-  const send = async (url: string, headers: Record<string, string> = {}): Promise<Asked> => {
+  const send = async (url: string, headers: Record<string, string> = {}) => {
     log.length = 0
     const answer = await app.inject({ url, headers: { host: 'api.example', ...headers } })
     const challenges = parseChallenges(String(answer.headers['www-authenticate'] ?? ''))
@@ -36,14 +27,14 @@ async function start (t: Test, options: FileOptions = {}) {
       challenges: Object.fromEntries(challenges.map(({ scheme, parameters }) => [scheme, parameters]))
     }
   }
-  const bearer = (claims: Overrides = {}): Record<string, string> => ({
+  const bearer = (claims: Overrides = {}) => ({
     authorization: `Bearer ${issuer.token(claims)}`
   })
   return { app, issuer, log, send, ask: (url: string, claims?: Overrides) => send(url, bearer(claims)) }
 }
 
 /** What a handler knows of its caller. */
-const caller = ({ user, auth }: FastifyRequest): object => ({ user: user?.sub ?? null, auth: auth?.scheme ?? null })
+const caller = ({ user, auth }: FastifyRequest) => ({ user: user?.sub ?? null, auth: auth?.scheme ?? null })
 
 const seconds = () => Math.floor(Date.now() / 1000)
 

@@ -21,7 +21,7 @@ async function start (t: Test, settings: Variables = {}) {
 }
 
 /** The value of `resource_metadata` in each challenge of an answer. */
-const pointersOf = (header: unknown): string[] =>
+const pointersOf = (header: unknown) =>
   [...String(header).matchAll(/resource_metadata="([^"]*)"/g)].map(([, url]) => url!)
 
 t.test('The metadata names the issuers of tokens, the scopes and the requirements of DPoP', async t => {

@@ -29,7 +29,7 @@ function startHolding (t: Test, { url, app }: Site) {
   return { answers, hold, refused: () => app.holdfastGuard.parts.revocation!.counts.get('refused unavailable') ?? 0 }
 }
 
-async function startSite (t: Test): Promise<Site> {
+async function startSite (t: Test) {
   return startRevocation(t, {
     values: { TRUST_PROXY: '127.0.0.1' },
     revocation: (transmitter, issuer) => ({
@@ -39,7 +39,7 @@ async function startSite (t: Test): Promise<Site> {
   })
 }
 
-function revoke ({ transmitter, issuer, push }: Site, sub: string, address: string): Promise<Response> {
+function revoke ({ transmitter, issuer, push }: Site, sub: string, address: string) {
   return push(transmitter.set({ claims: { sub_id: { format: 'iss_sub', iss: issuer.url, sub } } }), {
     'x-forwarded-for': address
   })
@@ -103,7 +103,7 @@ for (
   t.test(`A sender that waits for 100 is told to send its event${title}`, async t => {
     const { transmitter, issuer, url } = await startRevocation(t, { values })
     const set = transmitter.set({ claims: { sub_id: { format: 'iss_sub', iss: issuer.url, sub: 'u' } } })
-    const answersTo = async (length: number, body?: string): Promise<string[]> => {
+    const answersTo = async (length: number, body?: string) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
       socket.write(
         `${EVENTS}\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`

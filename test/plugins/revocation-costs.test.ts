@@ -7,7 +7,7 @@ import { createTokenKey, type TokenKey } from '../helpers/token-issuer.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
 /** Members that make the claims hold so many values more: each a comma. */
-const members = (count: number): object => Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, 0]))
+const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, 0]))
 
 const errorOf = async (answer: Response): Promise<unknown[]> => {
   const body = await answer.text()
@@ -19,7 +19,7 @@ const errorOf = async (answer: Response): Promise<unknown[]> => {
 /** A count of the work of one request. */
 async function verificationsOf (
   work: () => Promise<unknown>
-): Promise<{ kept: number, anew: number }> {
+) {
   const before = countVerifications()
   await work()
   const after = countVerifications()
@@ -100,7 +100,7 @@ t.test('A large event passes under its only candidate key', async t => {
 
 t.test('An event of too many values is refused before it is parsed, and its signature is not looked at', async t => {
   const { transmitter, push } = await startRevocation(t)
-  const set = (claims: object, header: object = {}): string =>
+  const set = (claims: object, header: object = {}) =>
     transmitter.set({ claims: { sub_id: { format: 'opaque', id: 'a' }, ...claims }, header })
   // Each begins with a brace or a comma, but for the claims as a whole, and the event, which is empty.
   const usual = Buffer.from(set({}).split('.')[1]!, 'base64url').toString().replace(/[^{[,]/g, '').length

@@ -11,7 +11,7 @@ const stranger = makeIssuerKey('t1')
 const later = makeIssuerKey('t2')
 
 /** A SET that passes, but for what is given. */
-function set (transmitter: Transmitter, { claims = {}, ...given }: Parameters<Transmitter['set']>[0] = {}): string {
+function set (transmitter: Transmitter, { claims = {}, ...given }: Parameters<Transmitter['set']>[0] = {}) {
   return transmitter.set({ ...given, claims: { sub_id: { ...SUBJECT, iss: transmitter.url }, ...claims } })
 }
 

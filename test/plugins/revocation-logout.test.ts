@@ -1,9 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { makeIssuerKey, startIssuer, type Issuer, type Overrides } from '../helpers/issuer.ts'
+import { makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
-import { startRevocation, type Site } from '../helpers/revocation-site.ts'
+import { startRevocation } from '../helpers/revocation-site.ts'
 
 const CLIENT = 'orders-app'
 const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }
@@ -11,9 +11,7 @@ const stranger = makeIssuerKey('k1')
 /** Of AD FS: nothing can be fetched under it. */
 const NAME = 'http://adfs.example/adfs/services/trust'
 
-type Logout = (claims?: Overrides, header?: Overrides) => string
-
-async function start (t: Test, client: object = {}): Promise<Site & { logoutToken: Logout }> {
+async function start (t: Test, client: object = {}) {
   const site = await startRevocation(t, {
     revocation: () => ({ logout: { clientId: CLIENT, ...client } }),
     values: { IDP_CLOCK_TOLERANCE_SECONDS: 0 }
@@ -28,7 +26,7 @@ async function start (t: Test, client: object = {}): Promise<Site & { logoutToke
   }
 }
 
-const form = (...tokens: string[]): URLSearchParams =>
+const form = (...tokens: string[]) =>
   new URLSearchParams(tokens.map((token): [string, string] => ['logout_token', token]))
 
 t.test('A logout token ends its session, else every login of its user', async t => {

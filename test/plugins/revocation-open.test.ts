@@ -19,14 +19,14 @@ const OPERATORS = { operators: { scope: 'revoke' } }
 const LIFE_SECONDS = 600
 const SESSION = { sub_id: { format: 'opaque', id: 's1' } }
 
-const ended = ({ log }: Pick<Site, 'log'>): unknown[] =>
+const ended = ({ log }: Pick<Site, 'log'>) =>
   log.filter(({ msg }) => msg === 'open answer ended').map(({ reason }) => reason)
 
 async function startWebSocket (
   t: Test,
   values: object = {},
   onMessage: (text: string) => void = () => {}
-): Promise<Site> {
+) {
   return startRevocation(t, {
     revocation: () => OPERATORS,
     values: { IDP_CLOCK_TOLERANCE_SECONDS: 0, ...values },
@@ -41,7 +41,7 @@ async function startWebSocket (
   })
 }
 
-async function openWebSocket (t: Test, { url }: Site, token: string): Promise<WebSocket> {
+async function openWebSocket (t: Test, { url }: Site, token: string) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/socket`, { headers: { authorization: `Bearer ${token}` } })
   t.teardown(() => socket.terminate())
   await once(socket, 'message')
@@ -68,7 +68,7 @@ t.test(
     const site = await startRevocation(t, {
       revocation: () => OPERATORS,
       prepare: app => {
-        const stream = (_request: unknown, reply: FastifyReply): FastifyReply => {
+        const stream = (_request: unknown, reply: FastifyReply) => {
           reply.hijack()
           reply.raw.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
           return reply

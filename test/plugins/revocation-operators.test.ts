@@ -8,7 +8,7 @@ import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { RECEIVER, startRevocation, startTransmitter, type Site } from '../helpers/revocation-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
-const start = (t: Test, more: object = {}): Promise<Site> =>
+const start = (t: Test, more: object = {}) =>
   startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
 
 t.test('Only a client with the scope may revoke', async t => {

@@ -68,7 +68,7 @@ t.test('Two transmitters that name sessions otherwise each have their own events
       }]
     })
   })
-  const session = (id: string): object => ({ claims: { sub_id: { format: 'opaque', id } } })
+  const session = (id: string) => ({ claims: { sub_id: { format: 'opaque', id } } })
   t.strictSame([(await push(a.set(session('s1')))).status, (await push(b.set(session('s2')))).status], [202, 202])
   t.strictSame(
     await Promise.all(
@@ -93,7 +93,7 @@ t.test("An event about a user's 21st group, or 25th sid, is obeyed", async t => 
     })
   })
   const iat = Math.floor(Date.now() / 1000) - 5
-  const many = (name: string, count: number): string[] =>
+  const many = (name: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${name}${index + 1}`)
   const groups = issuer.token({ iat, groups: many('g', 21) })
   const sids = issuer.token({ iat, sid: many('s', 25) })

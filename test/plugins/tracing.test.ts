@@ -48,7 +48,7 @@ function fakePackages () {
     stopped: 0,
     registered: 0
   }
-  const load = async (name: string): Promise<unknown> => {
+  const load = async (name: string) => {
     seen.loaded.push(name)
     if (name === '@fastify/otel') {
       return {

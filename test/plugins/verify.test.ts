@@ -12,7 +12,7 @@ import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startScoped } from '../helpers/proxied-site.ts'
-import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 const RULES = [
   { path: '/open/*', allow: 'anyone' },
@@ -24,7 +24,7 @@ async function startGate (t: Test, gate: object = {}, values: object = {}) {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { GATE: { rules: RULES, ...gate }, TRUST_PROXY: 'loopback', ...values })
   const { host } = new URL(running.url)
-  const ask = (target: string, lines: readonly string[] = [], method = 'GET', asked = host): Promise<WireAnswer> =>
+  const ask = (target: string, lines: readonly string[] = [], method = 'GET', asked = host) =>
     sendRaw(running.url, [`${method} ${target} HTTP/1.1`, `Host: ${asked}`, 'Connection: close', ...lines])
   return { ...running, issuer, ask }
 }
@@ -63,13 +63,13 @@ const FAMILIES: Record<
 for (const [family, describe] of Object.entries(FAMILIES)) {
   t.test(`${family} sends authorization requests, and gets the answers of the guard.`, async t => {
     const { ask, issuer, reasons } = await startGate(t)
-    const put = (method: string, target: string, lines: readonly string[] = []): Promise<WireAnswer> => {
+    const put = (method: string, target: string, lines: readonly string[] = []) => {
       const request = describe(method, target)
       return ask(request.target, [...request.lines, ...lines], request.method, request.host)
     }
     const client = await createDpopClient()
     const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
-    const proof = (url: string, method = 'GET'): string[] => dpopLines(token, client.proof({ token, url, method }))
+    const proof = (url: string, method = 'GET') => dpopLines(token, client.proof({ token, url, method }))
     const lines = proof('https://api.example/orders/7')
 
     const passed = await put('GET', '/orders/7?allow=anyone', lines)
@@ -175,12 +175,12 @@ t.test('An authorization request that does not describe exactly one request in t
     'X-Forwarded-Host: api.example',
     'X-Forwarded-Uri: /open/x'
   ]
-  const without = (lines: readonly string[], name: string): string[] =>
+  const without = (lines: readonly string[], name: string) =>
     lines.filter(line => !line.startsWith(`${name}:`))
   const replaced = (
     lines: readonly string[],
     line: string
-  ): string[] => [...without(lines, line.split(':', 1)[0]!), line]
+  ) => [...without(lines, line.split(':', 1)[0]!), line]
   const rows: Array<[title: string, target: string, lines: readonly string[], status: number]> = [
     ['nginx', '/verify/nginx', nginx, 200],
     ['nginx with a query of its own', '/verify/nginx?x=1', nginx, 200],
@@ -261,7 +261,7 @@ t.test('The log and the answer say what was wrong with an authorization request.
     'X-Forwarded-Host: api.example',
     'X-Forwarded-Uri: /x'
   ]
-  const withHost = (host: string): string[] => forwarded.map(line => line.replace('api.example', host))
+  const withHost = (host: string) => forwarded.map(line => line.replace('api.example', host))
   const rows: ReadonlyArray<{ target?: string, lines: readonly string[], fault: string }> = [
     { lines: [url], fault: 'The authorization request lacks the header x-original-method.' },
     { lines: [method], fault: 'The authorization request lacks the header x-original-url.' },
@@ -493,7 +493,7 @@ t.test('For Envoy only Host and the scheme are read, and no other forwarded head
     'X-Forwarded-Prefix: /evil',
     'Forwarded: proto=http;host=evil.example'
   ]
-  const put = async (url: string, lines: readonly string[]): Promise<number> =>
+  const put = async (url: string, lines: readonly string[]) =>
     (await ask(
       '/verify/envoy/any/x',
       [ENVOY, ...lines, ...dpopLines(token, client.proof({ token, url }))],
@@ -626,7 +626,7 @@ t.test('A nonce comes through as it is.', async t => {
   const client = await createDpopClient()
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   const original = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/any/x']
-  const proof = (nonce?: string): string[] =>
+  const proof = (nonce?: string) =>
     dpopLines(token, client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }))
   const first = await ask('/verify/nginx', [...original, ...proof()])
   t.match(first, { status: 401, headers: { 'www-authenticate': /^DPoP error="use_dpop_nonce"/ } })

@@ -66,7 +66,7 @@ function start (directory: string, args: string[], env: NodeJS.ProcessEnv = {}):
   }
 }
 
-async function finished (tool: Tool): Promise<{ code: number | null, output: string }> {
+async function finished (tool: Tool) {
   if (tool.child.exitCode === null) await once(tool.child, 'exit')
   return { code: tool.child.exitCode, output: tool.output() }
 }
@@ -105,17 +105,17 @@ async function runInTurn (
 /** The URL and the header lines in a printed curl line. */
 const partsOf = (
   line: string
-): string[] => [
+) => [
   /curl -i (\S+)/.exec(line)?.[1] ?? '',
   ...[...line.matchAll(/-H '([^']+)'/g)].map(([, header = '']) => header)
 ]
 
 /** Runs a printed curl line, by what is in it. */
-async function paste (line: string): Promise<{ status: number, challenge: string | null }> {
+async function paste (line: string) {
   const [url = '', ...lines] = partsOf(line)
   const headers = lines.map((
     header
-  ): [string, string] => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
+  ) => [header.slice(0, header.indexOf(':')), header.slice(header.indexOf(':') + 2)])
   const { status, headers: answer } = await fetch(url, { headers })
   return { status, challenge: answer.get('www-authenticate') }
 }

@@ -40,7 +40,7 @@ interface Site extends AgentSite {
   revoke (): Promise<void>
 }
 
-async function openSite (t: Test, form: ServerForm): Promise<Site> {
+async function openSite (t: Test, form: ServerForm) {
   const issuer = await startIssuer(t)
   const { url } = await startApp(t, issuer, {
     GATE: { upstream: await startServer(t, form), timeoutSeconds: 2, rules: RULES },
@@ -78,7 +78,7 @@ async function passes (agent: Agent, tool: string) {
   if (text !== `${tool}: done`) throw new Error(text)
 }
 
-function actsOf (site: Site, agent: Agent): Record<typeof ACTS[number], () => Promise<string>> {
+function actsOf (site: Site, agent: Agent) {
   return {
     async begin () {
       await agent.begin()
@@ -179,7 +179,7 @@ const SUITES: ReadonlyArray<[form: ServerForm, name: string, ...args: string[]]>
 ]
 
 /** What a suite finds, a line for each scenario. */
-async function conform (folder: string, name: string, url: string, args: readonly string[]): Promise<string[]> {
+async function conform (folder: string, name: string, url: string, args: readonly string[]) {
   const packages = join(folder, 'npm', 'node_modules')
   const child = spawn(join(packages, `node-${process.platform}-${process.arch}`, 'bin', 'node'), [
     join(packages, name, 'dist', 'index.js'),
@@ -209,7 +209,7 @@ t.test('The table is written down.', async t => {
   if (process.env['MCP_TABLE'] !== undefined) writeFileSync(process.env['MCP_TABLE'], `${measured.join('\n')}\n`)
 })
 
-function limited<T> (work: Promise<T>): Promise<T> {
+function limited<T> (work: Promise<T>) {
   let timer: NodeJS.Timeout
   return Promise.race([
     work,

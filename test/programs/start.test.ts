@@ -31,7 +31,6 @@ import {
   run,
   startService,
   type Environment,
-  type Outcome,
   type Service
 } from '../helpers/compiled-service.ts'
 import { bearerLines } from '../helpers/call.ts'
@@ -46,7 +45,7 @@ import { listen } from '../helpers/listen.ts'
 
 await build()
 
-function isRefused (port: number): Promise<boolean> {
+function isRefused (port: number) {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1')
     socket.on('connect', () => {
@@ -59,7 +58,7 @@ function isRefused (port: number): Promise<boolean> {
 
 t.test('A start may take longer than Fastify gives a plugin, and one that takes too long says so.', async t => {
   // Timers of that length are over at once.
-  const inHaste = (ms: number): Environment => ({
+  const inHaste = (ms: number) => ({
     NODE_OPTIONS: `--import=data:text/javascript,${
       encodeURIComponent(
         `const set = globalThis.setTimeout; globalThis.setTimeout = (run, ms, ...rest) => set(run, ms === ${ms} ` +
@@ -191,7 +190,7 @@ t.test('A start with unusable settings says why and nothing else.', async t => {
 
 t.test('The service starts with what .env says, whatever Node has made of it, or does not start.', async t => {
   const directory = t.testdir({ taken: {}, secret: {}, wide: {} })
-  const write = (folder: string, bytes: string | Buffer): void =>
+  const write = (folder: string, bytes: string | Buffer) =>
     writeFileSync(join(directory, folder, '.env'), bytes)
   write('taken', '\uFEFF# mine\nIDP_DPOP_MODE=REQUIRED\nIDP_CUSTOM_CLAIM= \nPORT=0\n')
   const { log } = await startService(t, GOOD, [], join(directory, 'taken'))
@@ -383,7 +382,7 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
 
 const WITHOUT_COMPILER =
   'dist/ was not compiled from these sources, and the compiler is not installed: run npm ci --include=dev.\n'
-const npm = (cwd: string, ...args: string[]): Promise<Outcome> =>
+const npm = (cwd: string, ...args: string[]) =>
   run('npm', [...args, '--loglevel=error'], { IDP_DOMAIN: 'tenant.example/' }, cwd)
 
 t.test('An install without the compiler starts what is compiled, and says what is missing if it is not.', async t => {
@@ -407,9 +406,9 @@ t.test('What starts is what the sources say now, whatever the times of files.', 
     writeFileSync(join(clone, file), text)
     utimesSync(join(clone, file), 1e9, 1e9)
   }
-  const compiled = (): string[] =>
+  const compiled = () =>
     readdirSync(join(clone, 'dist'), { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js')).sort()
-  const prestart = (): Promise<Outcome> => run(process.execPath, ['cli/compile.cjs'], {}, clone)
+  const prestart = () => run(process.execPath, ['cli/compile.cjs'], {}, clone)
   const compiles = async (title: string, files: string[]) => {
     t.strictSame(await prestart(), { code: 0, stdout: '', stderr: '' }, title)
     t.strictSame(compiled(), files.sort(), title)
@@ -461,7 +460,7 @@ t.test('A clone without its packages, or without those for development, gets one
     for (const name of packages) mkdirSync(join(directory, 'node_modules', name), { recursive: true })
     return directory
   }
-  const npm = async (cwd: string, ...args: string[]): Promise<string> => {
+  const npm = async (cwd: string, ...args: string[]) => {
     const { code, stderr } = await run('npm', [...args, '--loglevel=error'], {}, cwd)
     t.equal(code, 1)
     return stderr

@@ -9,7 +9,7 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
 /** The objects that Node makes for the ticks of a function, held weakly. */
-function ticksOf (run: () => void): Array<WeakRef<object>> {
+function ticksOf (run: () => void) {
   const ticks: Array<WeakRef<object>> = []
   const hook = createHook({
     init: (_id, type, _trigger, resource) => {

@@ -35,7 +35,7 @@ t.test('Node has each member that is in none of its documents', async t => {
   answerHalfClosed(server)
   const serverPort = await listen(t, server)
   /** The beginnings of the answers to requests of one connection, each sent after the answer to the last one. */
-  const ask = async (...texts: string[]): Promise<string[]> => {
+  const ask = async (...texts: string[]) => {
     const client = connect({ port: serverPort, host: '127.0.0.1', allowHalfOpen: true })
     const answers: string[] = []
     for (const [index, text] of texts.entries()) {
@@ -126,7 +126,7 @@ t.test('A limit that is set anew counts from then, and without a limit there is 
 t.test('A callback is called once, unless it is taken back', async t => {
   const { socket, look } = await open(t)
   const calls: string[] = []
-  const back = (): number => calls.push('back')
+  const back = () => calls.push('back')
   socket.setTimeout(LIMIT_MS, () => calls.push('once')).setTimeout(LIMIT_MS, back).setTimeout(0, back)
   socket.setTimeout(LIMIT_MS)
   look()

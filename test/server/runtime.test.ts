@@ -13,7 +13,7 @@ t.test('Bun stops the start with a sentence.', async t => {
 
 t.test('The start warns of a Fastify with known weaknesses, once, and of no other.', async t => {
   const { options } = await createTestIssuer()
-  const warningsWith = async (version: string): Promise<string[]> => {
+  const warningsWith = async (version: string) => {
     const lines: string[] = []
     const app = Fastify({ logger: { level: 'warn', stream: { write: line => { lines.push(line) } } } })
     t.teardown(() => app.close())

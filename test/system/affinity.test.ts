@@ -50,7 +50,7 @@ interface Account {
   accepted: Sent[]
 }
 
-const openAccount = (): Account => ({ answered: 0, challenges: 0, gaveUp: 0, cut: 0, accepted: [] })
+const openAccount = () => ({ answered: 0, challenges: 0, gaveUp: 0, cut: 0, accepted: [] })
 const newToken = ({ jkt }: DpopClient) => issuer.token({ cnf: { jkt } })
 
 async function visit (base: string, visitor: Visitor, account: Account) {
@@ -78,7 +78,7 @@ async function visit (base: string, visitor: Visitor, account: Account) {
 }
 
 /** All visitors at once, each with one request after the other. */
-async function visitAll (base: string, visitors: readonly Visitor[], rounds: number): Promise<Account> {
+async function visitAll (base: string, visitors: readonly Visitor[], rounds: number) {
   const account = openAccount()
   await Promise.all(visitors.map(async visitor => {
     for (let round = 0; round < rounds; round++) await visit(base, visitor, account)
@@ -90,7 +90,7 @@ async function visitAll (base: string, visitors: readonly Visitor[], rounds: num
 async function replayAll (
   instances: readonly Instance[],
   proofs: readonly Sent[]
-): Promise<{ sent: number, accepted: number }> {
+) {
   let accepted = 0
   for (let at = 0; at < proofs.length; at += CLIENTS) {
     const some = proofs.slice(at, at + CLIENTS).flatMap(proof =>
@@ -111,7 +111,7 @@ t.before(async () => {
   issuer = await startIssuer(t)
 })
 
-const launch = (t: Test, port: number): Promise<Instance> =>
+const launch = (t: Test, port: number) =>
   startInstance(t, directory, issuer, { PUBLIC_URL: API, DPOP_NONCE: 'required', PORT: String(port) })
 
 for (const proxy of INSTANCE_PROXIES) {
@@ -126,7 +126,7 @@ for (const proxy of INSTANCE_PROXIES) {
       const site = `http://127.0.0.1:${port}`
       await proxy.start(t, { port, instances: ports, isRoundRobin: false })
       const visitors = await meetVisitors()
-      const report = (what: string, { answered, challenges, gaveUp, cut }: Account): void =>
+      const report = (what: string, { answered, challenges, gaveUp, cut }: Account) =>
         t.comment(`${proxy.name}, ${what}: ${answered} requests, ${challenges} challenges, ${gaveUp} gave up, ${cut} cut`)
 
       const first = await visitAll(site, visitors, ROUNDS)

@@ -17,7 +17,7 @@ interface Line {
 }
 
 /** The lines of all files of a folder. Each is whole: JSON that cannot be read throws. */
-const linesIn = (folder: string): Line[] =>
+const linesIn = (folder: string) =>
   readdirSync(folder).flatMap(name =>
     readFileSync(join(folder, name), 'utf8').split('\n').slice(0, -1).map(line => JSON.parse(line) as Line)
   )

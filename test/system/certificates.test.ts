@@ -80,7 +80,7 @@ t.test('Behind nginx that requests client certificates, a bound token passes onl
   t.strictSame(await ask(site, { ...bearer, ...forged }, 'a'), [200, undefined])
 
   const token = site.issuer.token({ cnf: { jkt: site.client.jkt, 'x5t#S256': thumbprint } })
-  const dpop = (): Record<string, string> => ({
+  const dpop = () => ({
     authorization: `DPoP ${token}`,
     dpop: site.client.proof({ token, url: `${site.origin}/api/private` })
   })

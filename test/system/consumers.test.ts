@@ -108,7 +108,7 @@ export function mistakes () {
 `
 
 /** The file, and all of the package that it imports before it runs. */
-function ownModulesOf (file: string, found = new Set<string>()): Set<string> {
+function ownModulesOf (file: string, found = new Set<string>()) {
   if (found.has(file)) return found
   found.add(file)
   for (const [, path] of readFileSync(file, 'utf8').matchAll(/^(?:import|export|\}).*["'](\.[^"']+)["'];?$/gm)) {

@@ -34,7 +34,7 @@ t.teardown(() => rmSync(directory, { recursive: true, force: true }))
 // Installing takes its time.
 t.setTimeout(900_000)
 
-const shell = (line: string, cwd = clone, env: Record<string, string> = {}): Promise<Outcome> =>
+const shell = (line: string, cwd = clone, env: Record<string, string> = {}) =>
   runLine(cwd, line, { ...npm, ...git, ...env })
 
 /** Writes the files of a page's part, and runs its commands, each as printed, but for those that are left out. */
@@ -65,7 +65,7 @@ async function walk (
 }
 
 /** A call that comes before the API has started anew is made again, as a person does it. */
-async function settled (command: string): Promise<Outcome> {
+async function settled (command: string) {
   for (let left = 30; ; left--) {
     const outcome = await shell(command)
     const isEarly = command.startsWith('npm run call') && /ECONNREFUSED|^ {2}404 /m.test(outcome.output)

@@ -7,7 +7,7 @@ import { openGatedSite } from '../helpers/gated-site.ts'
  * In a header each `ü` has six bytes, in a token less than three: so the gate says much more of the caller than the
  * client does.
  */
-const groupsOf = (count: number): string[] => Array.from({ length: count }, (_, n) => `${'ü'.repeat(16)}${n}`)
+const groupsOf = (count: number) => Array.from({ length: count }, (_, n) => `${'ü'.repeat(16)}${n}`)
 const CLAIM = 'Groups'
 
 for (const proxy of GATE_PROXIES) {

@@ -17,7 +17,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { startRelay, toPort } from '../helpers/relay.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { createVisitor, logInAs } from '../helpers/visitor.ts'
-import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 /** No address: the resource is then the address that clients use. */
 const NAME = 'orders'
@@ -78,9 +78,9 @@ async function tryAddresses (t: Test, proxy: GateProxy) {
   while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
   await site.use(url, app.grpcAddress()?.port)
 
-  const send = (target: string, lines: readonly string[] = [], method = 'GET'): Promise<WireAnswer> =>
+  const send = (target: string, lines: readonly string[] = [], method = 'GET') =>
     sendRaw(site.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
-  const post = (target: string, body: string, lines: readonly string[]): Promise<WireAnswer> =>
+  const post = (target: string, body: string, lines: readonly string[]) =>
     send(target, [`Content-Length: ${body.length}`, ...lines, '', body], 'POST')
   t.equal((await send('/api/x', bearerLines(issuer.token({ aud: NAME, scope: 'read' })))).status, 200)
   const seen = upstream.arrived.length
@@ -159,7 +159,7 @@ async function tryAddresses (t: Test, proxy: GateProxy) {
 }
 
 /** Rules that the body decides, for those that send it, and rules by path alone. */
-const rulesFor = (proxy: GateProxy): object[] => {
+const rulesFor = (proxy: GateProxy) => {
   const scope = ['read:messages', 'write:messages']
   const others = { path: '/mcp', methods: ['GET', 'DELETE'], scope: scope[0] }
   if (!proxy.program!.endsWith('envoy')) return [{ path: '/mcp', methods: ['POST'], scope, maxAgeSeconds: 10 }, others]

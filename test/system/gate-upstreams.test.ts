@@ -145,7 +145,7 @@ for (const server of SERVERS) {
         request.on('error', reject)
         if (!body) return request.end()
         const chunks = body[Symbol.iterator]()
-        const write = (): unknown => {
+        const write = () => {
           for (;;) {
             const { done, value } = chunks.next()
             if (done) return request.end()

@@ -115,12 +115,12 @@ const UNCLEAR = [
   '/open/x%'
 ]
 
-const identityHeadersOf = (headers: readonly string[]): Array<[string, string]> =>
+const identityHeadersOf = (headers: readonly string[]) =>
   headers.flatMap((name, at) =>
     at % 2 === 0 && isIdentityName(name) ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]] : []
   ).sort()
 /** The headers that arrived and that a client may not write. */
-const steering = (headers: readonly string[]): Array<[string, string]> =>
+const steering = (headers: readonly string[]) =>
   headers.flatMap((name, at) =>
     at % 2 === 0 && isWithheldName(name) && !isIdentityName(name)
       ? [[name.toLowerCase(), headers[at + 1]!] as [string, string]]
@@ -272,7 +272,7 @@ async function tryNonces (t: Test, site: GatedSite) {
   const pair = await oauth.generateKeyPair('ES256')
   const DPoP = oauth.DPoP({ client_id: 'client' } as oauth.Client, pair)
   const token = await boundTo(pair)
-  const request = (): Promise<Response> =>
+  const request = () =>
     oauth.protectedResourceRequest(token, 'GET', new URL(`${url}/api/x?y`), undefined, null, {
       [oauth.allowInsecureRequests]: true,
       DPoP
@@ -642,7 +642,7 @@ async function tryHttp2 (t: Test, site: GatedSite) {
   t.teardown(() => upstream.server.off('connect', onConnect))
   const { host, protocol } = new URL(url)
   /** On a connection of its own, which a proxy may end. 0 if there is no answer. */
-  const ask = async (headers: OutgoingHttpHeaders, trailers?: OutgoingHttpHeaders): Promise<number> => {
+  const ask = async (headers: OutgoingHttpHeaders, trailers?: OutgoingHttpHeaders) => {
     const session = connectHttp2(url, { ca: CA }).on('error', () => {})
     const hasBody = trailers !== undefined || headers[':method'] === 'CONNECT'
     const isTunnel = headers[':method'] === 'CONNECT' && !(':protocol' in headers)
@@ -662,7 +662,7 @@ async function tryHttp2 (t: Test, site: GatedSite) {
     session.destroy()
     return status
   }
-  const proved = (method = 'GET'): OutgoingHttpHeaders => ({
+  const proved = (method = 'GET') => ({
     ':method': method,
     authorization: `DPoP ${token}`,
     dpop: client.proof({ token, url: `${url}/api/x`, method })
@@ -749,7 +749,7 @@ async function tryMessages (t: Test, site: GatedSite) {
   const { upstream, issuer, send, proofLines, client } = site
   await site.replaceGate({ GATE: { rules: MESSAGE_RULES, ...site.proxy.grpc && { grpcPort: 0 } } })
   const isEnvoy = site.proxy.program!.endsWith('envoy')
-  const bearer = (scope: string): string[] => bearerLines(issuer.token({ scope }))
+  const bearer = (scope: string) => bearerLines(issuer.token({ scope }))
   const call = (name: string) =>
     JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
   const sized = (size: number) => `{"method":"tools/list","params":{"x":"${'x'.repeat(size - 41)}"}}`
@@ -830,7 +830,7 @@ async function tryMessages (t: Test, site: GatedSite) {
   )
   t.equal(upstream.arrived.at(-1)!.body, text)
   const bound = issuer.token({ scope: 'read', cnf: { jkt: client.jkt } })
-  const proved = (): string[] =>
+  const proved = () =>
     dpopLines(bound, client.proof({ token: bound, url: `${site.url}/mcp`, method: 'POST' }))
   const lines = proved()
   t.strictSame([await post('/mcp', text, lines), await post('/mcp', text, lines), await post('/mcp', text, proved())], [

@@ -5,7 +5,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { GATE_PROXIES, startGateProxy } from '../helpers/gate-proxies.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
-import { sendRaw, type WireAnswer } from '../helpers/wire.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 const CLIENTS = 15
 const GATES = 3
@@ -34,7 +34,7 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
       gates: [one, ...others],
       application: Number(new URL(upstream.origin).port)
     })
-    const send = (lines: readonly string[]): Promise<WireAnswer> =>
+    const send = (lines: readonly string[]) =>
       sendRaw(url, ['GET /api/x HTTP/1.1', `Host: ${new URL(url).host}`, 'Connection: close', ...lines])
     const clients = await Promise.all(Array.from({ length: CLIENTS }, () => createDpopClient()))
     const nonces = new Map<string, string>()

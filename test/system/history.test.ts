@@ -23,7 +23,7 @@ interface Trouble {
   keepsRecords: boolean
 }
 
-const open = (port: number): Promise<ReplayStore> =>
+const open = (port: number) =>
   createReplayStore({
     store: `redis://127.0.0.1:${port}`,
     maxRecords: 1,
@@ -55,7 +55,7 @@ const TROUBLES: Record<string, (trouble: Trouble) => Promise<void>> = {
   }
 }
 
-async function makeTrouble (trouble: Trouble): Promise<Map<string, number>> {
+async function makeTrouble (trouble: Trouble) {
   const untilSeconds = nowSeconds() + SECONDS
   const happened = new Map<string, number>()
   const names = Object.keys(TROUBLES)

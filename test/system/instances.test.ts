@@ -40,7 +40,7 @@ interface Answer {
   nonce: string | null
 }
 
-async function send (base: string, headers: Record<string, string>, path = PATH): Promise<Answer> {
+async function send (base: string, headers: Record<string, string>, path = PATH) {
   const answer = await fetch(base + path, { headers })
   await answer.arrayBuffer()
   const error = /error="(\w+)"/.exec(answer.headers.get('www-authenticate') ?? '')?.[1]
@@ -53,11 +53,11 @@ async function send (base: string, headers: Record<string, string>, path = PATH)
 }
 
 const makeProof = (nonce?: string, url = API + PATH) => client.proof({ token, url, claims: { nonce } })
-const sendProof = (base: string, proof: string): Promise<Answer> =>
+const sendProof = (base: string, proof: string) =>
   send(base, { authorization: `DPoP ${token}`, dpop: proof })
-const sendBearer = (base: string): Promise<Answer> => send(base, { authorization: `Bearer ${issuer.token()}` })
+const sendBearer = (base: string) => send(base, { authorization: `Bearer ${issuer.token()}` })
 
-const start = (t: Test, env: Environment): Promise<Instance> =>
+const start = (t: Test, env: Environment) =>
   startInstance(t, directory, issuer, { PUBLIC_URL: API, ...env })
 
 const ACCEPTED = { status: 200, result: null }
@@ -83,7 +83,7 @@ async function expectOutage (t: Test, instances: readonly Instance[], reason: st
 }
 
 /** Sends a proof again, as clients do, while the store has not decided: on a busy machine it may not answer in time. */
-async function untilDecided (base: string, proof: string, undecided: Answer[] = []): Promise<Answer> {
+async function untilDecided (base: string, proof: string, undecided: Answer[] = []) {
   const answer = await sendProof(base, proof)
   if (answer.status !== UNDECIDED.status) return answer
   undecided.push(answer)
@@ -95,7 +95,7 @@ async function untilDecided (base: string, proof: string, undecided: Answer[] = 
  * Sends a fresh proof, and another one if the store has answered too late for it, as on a busy machine: a record waits
  * for a fifth of a second.
  */
-async function sendFresh (instance: Instance, nonce?: string): Promise<{ answer: Answer, proof: string }> {
+async function sendFresh (instance: Instance, nonce?: string) {
   const [proof, startMs] = [makeProof(nonce), performance.now()]
   const answer = await sendProof(instance.url, proof)
   if (answer.status !== UNDECIDED.status || performance.now() - startMs < 200) return { answer, proof }
@@ -114,7 +114,7 @@ async function expectRecovery (t: Test, instances: readonly Instance[]) {
 }
 
 /** Clients that send requests without a pause, until they are stopped. */
-function keepAsking (clients: number, ask: (client: number) => Promise<void>): { stop (): Promise<void> } {
+function keepAsking (clients: number, ask: (client: number) => Promise<void>) {
   const end = new AbortController()
   const runs = Array.from({ length: clients }, async (_, n) => {
     while (!end.signal.aborted) {
@@ -134,7 +134,7 @@ function keepAsking (clients: number, ask: (client: number) => Promise<void>): {
  * Sends fresh proofs to both instances until it is stopped; returns those that were accepted. Nothing but 503 refuses
  * any.
  */
-function sendSteadily (t: Test, instances: readonly Instance[]): { stop (): Promise<string[]> } {
+function sendSteadily (t: Test, instances: readonly Instance[]) {
   const accepted: string[] = []
   const clients = keepAsking(4, async n => {
     const proof = makeProof()
@@ -317,7 +317,7 @@ t.test('Instances that are replaced one by one behind nginx lose no request.', {
   const server = await startRedis(t)
   const site = await freePort()
   const origin = `http://localhost:${site}`
-  const launch = (port: number): Promise<Instance> =>
+  const launch = (port: number) =>
     start(t, { PUBLIC_URL: origin, DPOP_REPLAY: `redis://127.0.0.1:${server.port}`, PORT: String(port) })
 
   const running = await Promise.all([launch(await freePort()), launch(await freePort())])

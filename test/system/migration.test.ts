@@ -56,7 +56,7 @@ t.before(async () => {
   load.library = require('express-oauth2-jwt-bearer')
 })
 
-async function listen (t: Test, listener: RequestListener): Promise<string> {
+async function listen (t: Test, listener: RequestListener) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await new Promise<void>(resolve => server.once('listening', resolve))
   t.teardown(() => {
@@ -93,9 +93,9 @@ interface Row {
   ) => ReadonlyArray<readonly [title: string, sent: Sent | ((url: string) => Sent), there: Answers, here: Answers]>
 }
 
-const bearer = (token: string): Sent => ({ headers: { authorization: `Bearer ${token}` } })
-const basics = ({ issuer }: Site): object => ({ issuerBaseURL: issuer.url, audience: AUDIENCE })
-const options = ({ issuer }: Site, idp: object = {}): HoldfastOptions =>
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+const basics = ({ issuer }: Site) => ({ issuerBaseURL: issuer.url, audience: AUDIENCE })
+const options = ({ issuer }: Site, idp: object = {}) =>
   ({ idp: { issuer: issuer.url, audience: AUDIENCE, ...idp } }) as HoldfastOptions
 const OK: Answers = [200]
 const NOBODY: Answers = [401]
@@ -103,7 +103,7 @@ const BAD: Answers = [401, 'invalid_token']
 const certificate = readFileSync(new URL('../fixtures/client-a.cert.pem', import.meta.url), 'utf8')
 const stranger = readFileSync(new URL('../fixtures/client-b.cert.pem', import.meta.url), 'utf8')
 const thumbprint = createHash('sha256').update(new X509Certificate(certificate).raw).digest('base64url')
-const withCertificate = (token: string, pem: string): Sent => ({
+const withCertificate = (token: string, pem: string) => ({
   headers: { authorization: `Bearer ${token}`, 'x-ssl-client-cert': encodeURIComponent(pem) }
 })
 const pkcs = makeIssuerKey('ps')
@@ -368,7 +368,7 @@ const ROWS: readonly Row[] = [
     here: options,
     requests: site => {
       const sent = new Map<string, Sent>()
-      const once = (url: string): Sent => sent.get(url) ?? sent.set(url, proven(site)(url)).get(url)!
+      const once = (url: string) => sent.get(url) ?? sent.set(url, proven(site)(url)).get(url)!
       return [['once', once, OK, OK], ['twice', once, OK, BAD_PROOF]]
     }
   },
@@ -400,7 +400,7 @@ const ROWS: readonly Row[] = [
   }
 ]
 
-async function send (url: string, { headers = {}, query = '', body }: Sent): Promise<Answers> {
+async function send (url: string, { headers = {}, query = '', body }: Sent) {
   const answer = await fetch(`${url}/orders${query}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { ...headers, ...body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' } },
@@ -410,7 +410,7 @@ async function send (url: string, { headers = {}, query = '', body }: Sent): Pro
   return error === undefined ? [answer.status] : [answer.status, error]
 }
 
-async function startThere (t: Test, row: Row, site: Site): Promise<string> {
+async function startThere (t: Test, row: Row, site: Site) {
   const app = load.express!() as Express & RequestListener & {
     all (path: string, ...handlers: unknown[]): void,
     use (handler: unknown): void
@@ -450,7 +450,7 @@ for (const row of ROWS) {
     const site = await openSite(t)
     const [there, here] = [await startThere(t, row, site), await startHere(t, row, site)]
     for (const [title, sent, was, is] of row.requests(site)) {
-      const at = (url: string): Sent => typeof sent === 'function' ? sent(url) : sent
+      const at = (url: string) => typeof sent === 'function' ? sent(url) : sent
       t.strictSame(await send(there, at(there)), was, `${title}: there`)
       t.strictSame(await send(here, at(here)), is, `${title}: here`)
     }
@@ -545,7 +545,7 @@ type Auth0Row = Pick<Row, 'row' | 'here' | 'guard'> & {
   ) => ReadonlyArray<readonly [title: string, sent: Sent | ((url: string) => Sent), here: Answers]>
 }
 
-const modeOf = (site: Site, dpopMode: string): HoldfastOptions => options(site, { dpopMode })
+const modeOf = (site: Site, dpopMode: string) => options(site, { dpopMode })
 const passes = (
   { issuer }: Site
 ): ReturnType<Auth0Row['requests']> => [['a good token', bearer(issuer.token({ scope: 'read:data' })), OK], [
@@ -553,7 +553,7 @@ const passes = (
   {},
   NOBODY
 ], ['another audience', bearer(issuer.token({ aud: 'x' })), BAD]]
-const aged = (site: Site, ahead: number): (url: string) => Sent => proven(site, { claims: { iat: seconds() + ahead } })
+const aged = (site: Site, ahead: number) => proven(site, { claims: { iat: seconds() + ahead } })
 
 const OF_AUTH0: readonly Auth0Row[] = [
   { row: '`domain`, `audience`', here: options, requests: passes },
@@ -646,7 +646,7 @@ const OF_AUTH0: readonly Auth0Row[] = [
   }
 ]
 
-function behindProxy ({ issuer, client }: Site, url: string): Sent {
+function behindProxy ({ issuer, client }: Site, url: string) {
   const token = issuer.token({ cnf: { jkt: client.jkt } })
   return {
     headers: {
@@ -660,7 +660,7 @@ function behindProxy ({ issuer, client }: Site, url: string): Sent {
   }
 }
 
-async function openSite (t: Test): Promise<Site> {
+async function openSite (t: Test) {
   const [issuer, other, client, es512] = [
     await startIssuer(t),
     await startIssuer(t),

@@ -45,7 +45,7 @@ t.test('nginx gives tokens to the gate and browsers to oauth2-proxy, without the
     ])
     return { status, gated: behindGate.arrived.slice(gated), browsing: browsers.arrived.slice(browsing) }
   }
-  const subjects = (headers: Record<string, string>): string[] =>
+  const subjects = (headers: Record<string, string>) =>
     Object.entries(headers).filter(([name]) => /^x.auth/.test(name)).map(([name, value]) => `${name}: ${value}`)
 
   const browser = await send(['Cookie: _oauth2_proxy=session'])

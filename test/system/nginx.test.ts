@@ -204,7 +204,7 @@ async function tryAuthorities (t: Test, site: Site, base: string) {
 }
 
 async function tryMonitoring (t: Test, site: Site, base: string) {
-  const status = async (target: string): Promise<number> =>
+  const status = async (target: string) =>
     (await sendRaw(site.origin, [`GET ${target} HTTP/1.1`, `Host: ${new URL(site.origin).host}`, 'Connection: close']))
       .status
   t.equal(await status(`${base}/health/live`), 200)

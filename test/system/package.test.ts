@@ -30,7 +30,7 @@ t.setTimeout(900_000)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
 const project = projectsIn(folder)
-const linesOf = (page: string): string[] =>
+const linesOf = (page: string) =>
   readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line =>
     /\.tgz|npm run package|npm i holdfast|npx -y holdfast-cli/.test(line)
   )

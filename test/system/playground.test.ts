@@ -17,7 +17,7 @@ import { readSettings } from '../../holdfast.ts'
 import { STEPS } from '../../cli/explain/steps.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { startApp, type RunningApp } from '../helpers/app.ts'
+import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { until } from '../helpers/until.ts'
@@ -33,7 +33,7 @@ function findBrowser () {
   return candidates.find(path => path !== undefined && path !== '' && isExecutable(path))
 }
 
-function isExecutable (path: string): boolean {
+function isExecutable (path: string) {
   try {
     accessSync(path, constants.X_OK)
     return true
@@ -60,22 +60,13 @@ t.before(async () => {
 })
 t.teardown(() => browser?.close())
 
-interface Opened {
-  page: Page
-  faults: string[]
-  provider: LocalProvider
-  api: RunningApp
-  /** The settings of the API. */
-  raw: Variables
-}
-
 /** Provider, API and page, each on an origin of its own, and a browser that knows nothing yet. */
 async function openPlayground (
   t: Test,
   given: Variables | ((provider: LocalProvider) => Variables) = {},
   prepare?: (page: Page) => Promise<void>,
   { transmitter, apiPort }: { transmitter?: LocalTransmitter, apiPort?: number } = {}
-): Promise<Opened> {
+) {
   const port = await freePort()
   const origin = `http://localhost:${port}`
   const provider = await startProvider({
@@ -122,7 +113,7 @@ async function openPlayground (
   return { page, faults, provider, api, raw }
 }
 
-const ready = (page: Page): Promise<unknown> => page.waitForSelector('body[data-ready="true"]')
+const ready = (page: Page) => page.waitForSelector('body[data-ready="true"]')
 
 async function logIn (page: Page, permissions: string[] = ['read:messages'], user = 'ada') {
   if (!await page.isVisible('#users')) await page.click('#choose summary')
@@ -140,7 +131,7 @@ async function logIn (page: Page, permissions: string[] = ['read:messages'], use
 async function press (
   page: Page,
   selector: string
-): Promise<{ verdict: string, reason: string | null, checks: ShownChecks, requests: string[] }> {
+) {
   await page.evaluate("document.querySelector('#result-body').replaceChildren()")
   await page.click(selector)
   const verdict = await page.waitForSelector('#verdict')
@@ -160,13 +151,8 @@ const CHECKS =
     !['certificate', 'token.introspection', 'token.lifetime', 'token.revocation'].includes(name)
   ).length
 
-interface ShownChecks {
-  passed: number
-  other: string[]
-}
-
 /** How many checks are shown as passed, folded or not, and the others that were reached. */
-async function readChecks (page: Page): Promise<ShownChecks> {
+async function readChecks (page: Page) {
   const outcomes: string[] = await page.locator('#checks li[data-check]').evaluateAll(rows =>
     rows.map(row => `${row.getAttribute('data-check')} ${row.className}`)
   )
@@ -219,7 +205,7 @@ async function look (t: Test, page: Page, state: string, at = 'body') {
 }
 
 /** What axe finds, with the element of each. */
-async function barriersOf (page: Page): Promise<string[]> {
+async function barriersOf (page: Page) {
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate<AxeResults>('axe.run()')
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
@@ -348,7 +334,7 @@ t.test('A route that requires a login of the last minute refuses an older one, a
 })
 
 /** A playground with a transmitter, whose provider logs out over the back channel. */
-async function openWithRevocation (t: Test): Promise<Opened> {
+async function openWithRevocation (t: Test) {
   const apiPort = await freePort()
   const transmitter = await startTransmitter({ port: 0, audience })
   t.teardown(() => transmitter.close())
@@ -749,18 +735,18 @@ t.test('Everything works by keyboard, and the result is announced.', { skip }, a
 })
 
 /** Whether the middle of an element is in view, and not behind another one. */
-const isOnTop = (page: Page, selector: string): Promise<boolean> =>
+const isOnTop = (page: Page, selector: string) =>
   page.evaluate(
     `(({ x, y, width, height }) => document.elementFromPoint(x + width / 2, y + height / 2)?.closest('${selector}') ` +
       `!= null)(document.querySelector('${selector}').getBoundingClientRect())`
   )
 
-const focused = (page: Page): Promise<string> =>
+const focused = (page: Page) =>
   page.evaluate(
     '(({ id, dataset, tagName }) => id || dataset.path || dataset.attack || tagName)(document.activeElement)'
   )
 
-async function tabTo (page: Page, name: string): Promise<void> {
+async function tabTo (page: Page, name: string) {
   for (let presses = 0; presses < 60; presses++) {
     await page.keyboard.press('Tab')
     if (await focused(page) === name) return

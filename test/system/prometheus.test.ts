@@ -24,7 +24,7 @@ interface Alert {
  * A Prometheus that asks one instance, with the shipped alerts, whose times are shortened to seconds. It ends with the
  * test.
  */
-async function startPrometheus (t: Test, target: string): Promise<{ alerts: () => Promise<Alert[]> }> {
+async function startPrometheus (t: Test, target: string) {
   const folder = t.testdir({
     'alerts.yaml': readFileSync(RULES, 'utf8').replace(/^ +for: .*\n/gm, '').replace(/\[\d+m\]/g, '[10s]'),
     'prometheus.yaml':
@@ -47,7 +47,7 @@ async function startPrometheus (t: Test, target: string): Promise<{ alerts: () =
       child.kill('SIGKILL')
     })
   )
-  const ask = async (path: string): Promise<Response | undefined> =>
+  const ask = async (path: string) =>
     fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
   await until('Prometheus is ready', async () => (await ask('/-/ready'))?.status === 200)
   return {
@@ -94,7 +94,7 @@ t.test(
     const lines = bearerLines(issuer.token())
     const { host, port } = new URL(site.url)
     const { alerts } = await startPrometheus(t, host)
-    const raised = async (): Promise<string[]> =>
+    const raised = async () =>
       [...new Set((await alerts()).map(({ labels }) => [labels.alertname, labels.route].filter(Boolean).join(' ')))]
         .sort()
 

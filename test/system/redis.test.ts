@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const idOf = (name: string | number) => hash('sha256', String(name), 'binary')
 
-function record (store: ReplayStore, name: string | number): Promise<string> {
+function record (store: ReplayStore, name: string | number) {
   return new Promise(resolve =>
     store.record(idOf(name), 'jkt', Date.now() / 1000 + 330, (refusal, first) => {
       resolve(refusal ? (refusal as Refusal).reason : first ? 'first' : 'seen')
@@ -20,7 +20,7 @@ function record (store: ReplayStore, name: string | number): Promise<string> {
   )
 }
 
-async function open (t: Test, url: string): Promise<{ store: ReplayStore, changes: string[] }> {
+async function open (t: Test, url: string) {
   const changes: string[] = []
   const store = await createReplayStore({
     store: url,
@@ -34,7 +34,7 @@ async function open (t: Test, url: string): Promise<{ store: ReplayStore, change
   return { store, changes }
 }
 
-async function openReady (t: Test, server: RedisServer): Promise<{ store: ReplayStore, changes: string[] }> {
+async function openReady (t: Test, server: RedisServer) {
   const opened = await open(t, `redis://127.0.0.1:${server.port}`)
   await until('the store is ready', () => opened.store.state().ready)
   return opened
@@ -373,12 +373,8 @@ async function isMaster (server: RedisServer) {
   return server.command('SET', 'x', '1').then(() => true, () => false)
 }
 
-interface ClusterNode extends RedisServer {
-  busPort: number
-}
-
 /** Its second port is chosen too: the usual one, 10,000 above the first, may be that of an outgoing connection. */
-async function startClusterNode (t: Test, args: string[] = []): Promise<ClusterNode> {
+async function startClusterNode (t: Test, args: string[] = []) {
   const busPort = await freePort()
   const node = await startRedis(t, [
     '--cluster-enabled',
@@ -395,7 +391,7 @@ async function startClusterNode (t: Test, args: string[] = []): Promise<ClusterN
 }
 
 /** Three masters, each with a third of the slots. */
-async function startCluster (t: Test): Promise<ClusterNode[]> {
+async function startCluster (t: Test) {
   const nodes = await Promise.all([0, 1, 2].map(() => startClusterNode(t)))
   const shares = [['0', '5461'], ['5462', '10922'], ['10923', '16383']] as const
   for (const [n, node] of nodes.entries()) await node.command('CLUSTER', 'ADDSLOTSRANGE', ...shares[n]!)
@@ -417,7 +413,7 @@ async function startSentinel (
   t: Test,
   master: RedisServer,
   replica: RedisServer
-): Promise<{ sentinel: RedisServer, failover: () => Promise<void> }> {
+) {
   const sentinel = await startRedis(t, ['--sentinel'])
   await sentinel.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(master.port), '1')
   await sentinel.command('SENTINEL', 'SET', 'main', 'down-after-milliseconds', '500')

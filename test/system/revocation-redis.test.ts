@@ -13,7 +13,7 @@ import { skipRedis, skipRedisClock, startRedis } from '../helpers/redis.ts'
 import { startStoreReader } from '../helpers/store-reader.ts'
 import { until } from '../helpers/until.ts'
 
-const now = (): number => Date.now() / 1000
+const now = () => Date.now() / 1000
 const keyOfUser = (sub: string) => keyOf(['sub', 'https://issuer.example/', sub])
 const entry = (sub: string, effect: RevocationEntry['effect'] = 'cutoff'): RevocationEntry => ({
   key: keyOfUser(sub),
@@ -155,7 +155,7 @@ t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis 
   t.equal(await late.lead('task'), false)
 })
 
-const many = (number: number, effect: RevocationEntry['effect'] = 'cutoff', part = 0): RevocationEntry[] =>
+const many = (number: number, effect: RevocationEntry['effect'] = 'cutoff', part = 0) =>
   Array.from({ length: number }, (_, n) => entry(`${effect} ${n}${part ? ` ${part}` : ''}`, effect))
 
 t.test('A lost connection stops no token: an instance reads on from its own place', { skip: skipRedis }, async t => {

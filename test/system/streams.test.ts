@@ -17,7 +17,7 @@ interface Wire {
   received: string
 }
 
-function open ({ url, prefix, connect }: ShippedSite, path: string, lines: readonly string[] = []): Wire {
+function open ({ url, prefix, connect }: ShippedSite, path: string, lines: readonly string[] = []) {
   const wire: Wire = { socket: connect(), received: '' }
   wire.socket.on('data', chunk => {
     wire.received += chunk
@@ -29,7 +29,7 @@ function open ({ url, prefix, connect }: ShippedSite, path: string, lines: reado
 }
 
 /** Waits until this has come, or the connection ends. */
-async function until (wire: Wire, text: string): Promise<boolean> {
+async function until (wire: Wire, text: string) {
   while (!wire.received.includes(text)) {
     if (wire.socket.closed) return false
     await Promise.race([once(wire.socket, 'data'), once(wire.socket, 'close')]).catch(() => {})
@@ -41,7 +41,7 @@ async function until (wire: Wire, text: string): Promise<boolean> {
  * Of the connections from or to a port that are established, whether the kernel probes whether the other side is still
  * there. The pending timer of a connection that is silent can be no other (`tr` 02 in /proc/net/tcp).
  */
-function probes (of: 'local' | 'remote', port: number): boolean[] {
+function probes (of: 'local' | 'remote', port: number) {
   const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   return ['tcp', 'tcp6'].flatMap(file =>
     readFileSync(`/proc/net/${file}`, 'utf8').split('\n').slice(1).map(line => line.trim().split(/\s+/))

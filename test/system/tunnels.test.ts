@@ -24,11 +24,11 @@ const SPELLINGS: readonly (readonly string[])[] = [
   ['Upgrade: websocket/13', 'Upgrade: h2c']
 ]
 
-const upgradesOf = ({ rawHeaders }: IncomingMessage): string[] =>
+const upgradesOf = ({ rawHeaders }: IncomingMessage) =>
   rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]!.toLowerCase() === 'upgrade')
 
 /** The most willing of applications: it changes to h2c wherever any line of a request has that name, blanks or not. */
-async function startApplication (t: Test): Promise<{ port: number, upgrades: string[][], tunnels: string[] }> {
+async function startApplication (t: Test) {
   const [upgrades, tunnels]: [string[][], string[]] = [[], []]
   const server = createServer((request, response) => {
     if (!request.url!.includes('/health/')) upgrades.push(upgradesOf(request))
@@ -52,7 +52,7 @@ async function startApplication (t: Test): Promise<{ port: number, upgrades: str
 }
 
 /** Sends the request, and the preface when a status has come. Gives the status, 0 if there is none. */
-async function knock (socket: Socket, host: string, path: string, lines: readonly string[]): Promise<number> {
+async function knock (socket: Socket, host: string, path: string, lines: readonly string[]) {
   let received = ''
   socket.on('data', chunk => {
     // A proxy that has answered a plain request may wait for another one.
@@ -87,7 +87,7 @@ t.test('No spelling of Upgrade opens a way around the gate: the application gets
     await t.test(name, { skip: program === undefined && 'not installed' }, async t => {
       const { port, upgrades, tunnels } = await startApplication(t)
       const { url, prefix, connect } = await start(t, port)
-      const ask = (lines: readonly string[]): Promise<number> =>
+      const ask = (lines: readonly string[]) =>
         knock(connect(), new URL(url).host, `${prefix}/open/a`, lines)
       t.equal(await ask(['Upgrade: websocket']), 101, 'a WebSocket')
       t.strictSame(upgrades, [['websocket']])

@@ -50,7 +50,7 @@ interface Answer {
   body: string
 }
 
-async function send (url: string, statement: string | undefined, init: RequestInit = {}): Promise<Answer> {
+async function send (url: string, statement: string | undefined, init: RequestInit = {}) {
   const response = await fetch(url, {
     ...init,
     headers: { ...init.headers as object, ...statement !== undefined && { 'x-auth-statement': statement } }
@@ -58,9 +58,9 @@ async function send (url: string, statement: string | undefined, init: RequestIn
   return { status: response.status, body: await response.text() }
 }
 
-const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
-async function publicJwk (key: KeyObject): Promise<{ kid: string }> {
+async function publicJwk (key: KeyObject) {
   const { kty, crv, x, y } = await exportJWK(key)
   return {
     kty,

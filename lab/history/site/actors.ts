@@ -46,15 +46,15 @@ const THROUGH_NGINX: readonly Part[] = ['nginx', 'instance', 'clock']
 const THROUGH_GATE: readonly Part[] = ['gate', 'upstream']
 const MOST_USED = 3000
 
-const aUser = ({ random, users }: Crowd): User => random.among(users)
-const toSite = ({ site }: Crowd, authorization: string, path = '/api/private'): Call => ({
+const aUser = ({ random, users }: Crowd) => random.among(users)
+const toSite = ({ site }: Crowd, authorization: string, path = '/api/private') => ({
   url: site.url + path,
   headers: { host: new URL(site.publicUrl).host, authorization }
 })
 const gateTarget = ({ site }: Crowd, kind: string, id: string) =>
   `${site.gateUrl}/api/orders?kind=${kind}&id=${id}`
 
-function dpopCall ({ site }: Crowd, token: string, client: DpopClient, url = `${site.publicUrl}/api/private`): Call {
+function dpopCall ({ site }: Crowd, token: string, client: DpopClient, url = `${site.publicUrl}/api/private`) {
   const jti = randomUUID()
   const proof = client.proof({ token, url, claims: { jti } })
   return {
@@ -64,7 +64,7 @@ function dpopCall ({ site }: Crowd, token: string, client: DpopClient, url = `${
   }
 }
 
-function gateDpopCall (crowd: Crowd): Call {
+function gateDpopCall (crowd: Crowd) {
   const { client, bound } = aUser(crowd)
   const token = bound()
   const jti = randomUUID()
@@ -72,7 +72,7 @@ function gateDpopCall (crowd: Crowd): Call {
   return { url: gateTarget(crowd, 'good', jti), headers: { authorization: `DPoP ${token}`, dpop: proof }, jti }
 }
 
-function boundCall (crowd: Crowd): Call {
+function boundCall (crowd: Crowd) {
   const { client, bound } = aUser(crowd)
   return dpopCall(crowd, bound(), client)
 }
@@ -162,15 +162,15 @@ const ACTORS: readonly Actor[] = [
 ]
 
 /** What has passed is sent again. As long as there is none, a request without a token. */
-function replay (crowd: Crowd): Call {
+function replay (crowd: Crowd) {
   if (crowd.used.length === 0) return { url: gateTarget(crowd, 'hostile', randomUUID()), headers: {} }
   const { url, headers } = crowd.random.among(crowd.used)
   return { url: url.replace('kind=good', 'kind=hostile'), headers }
 }
 
-async function makeUser (site: Site, number: number): Promise<User> {
+async function makeUser (site: Site, number: number) {
   const client = await createDpopClient(number % 2 === 0 ? 'ES256' : 'EdDSA')
-  const keep = (make: () => string): () => string => {
+  const keep = (make: () => string) => {
     let token = make()
     let key = site.provider.current
     return () => {
@@ -201,7 +201,7 @@ export async function gather (site: Site, random: Random): Promise<Crowd> {
 }
 
 /** What came of a request, in the words of the ledger. */
-async function send (agent: Agent, { url, headers }: Call): Promise<string> {
+async function send (agent: Agent, { url, headers }: Call) {
   try {
     const { statusCode, headers: answered, body } = await request(url, { dispatcher: agent, headers })
     await body.text()

@@ -19,18 +19,18 @@ const ready = async ({ members }: Site) => {
   await Promise.all(members.map(member => member.untilReady()))
 }
 /** One that may be replaced: the first instance lives from the beginning to the end. */
-const replaceable = ({ instances: [, ...others] }: Site, { choice }: Step<Fault>): Member =>
+const replaceable = ({ instances: [, ...others] }: Site, { choice }: Step<Fault>) =>
   others[choice % others.length]!
-const anyInstance = ({ instances }: Site, { choice }: Step<Fault>): Member => instances[choice % instances.length]!
+const anyInstance = ({ instances }: Site, { choice }: Step<Fault>) => instances[choice % instances.length]!
 
-async function kill (member: Member): Promise<Cure> {
+async function kill (member: Member) {
   member.isEnding = true
   member.instance.signal('SIGKILL')
   await member.instance.ended
   return () => member.start()
 }
 
-async function roll (member: Member): Promise<Cure> {
+async function roll (member: Member) {
   member.isEnding = true
   member.instance.terminate()
   const code = await member.instance.ended

@@ -50,13 +50,13 @@ const overlaps = (entry: Entry, window: Window) =>
   entry.startMs <= window.endMs && window.startMs <= entry.endMs
 
 /** @returns the fault that excuses what came of a good request, if there is one */
-function excuse (entry: Entry, windows: readonly Window[]): Window | undefined {
+function excuse (entry: Entry, windows: readonly Window[]) {
   return windows.find(window =>
     entry.needs.includes(window.part) && window.excuses.includes(entry.outcome) && overlaps(entry, window)
   )
 }
 
-function findRepeated (ids: readonly string[]): string[] {
+function findRepeated (ids: readonly string[]) {
   const seen = new Set<string>()
   return ids.filter(id => seen.size === seen.add(id).size)
 }

@@ -23,7 +23,7 @@ export interface ChaosProvider {
 /** It ends with its owner. */
 export async function startProvider (t: Owner): Promise<ChaosProvider> {
   const opaque = new Set<string>()
-  const claimsOf = (more: Overrides = {}): Overrides => {
+  const claimsOf = (more: Overrides = {}) => {
     const now = Math.floor(Date.now() / 1000)
     return {
       iss: provider.url,
@@ -46,7 +46,7 @@ export async function startProvider (t: Owner): Promise<ChaosProvider> {
   const send = (response: ServerResponse, status: number, document: object) => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(document))
   }
-  async function answer (request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer (request: IncomingMessage, response: ServerResponse) {
     let body = ''
     for await (const chunk of request) body += chunk
     const document = documents[request.url!]

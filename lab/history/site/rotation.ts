@@ -51,7 +51,7 @@ export async function rotateKeys (
   }
 }
 
-async function ask (url: string, token: string): Promise<number> {
+async function ask (url: string, token: string) {
   try {
     const answer = await fetch(`${url}/api/private?kind=probe&id=${crypto.randomUUID()}`, {
       headers: { authorization: `Bearer ${token}` }

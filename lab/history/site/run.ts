@@ -7,7 +7,7 @@ import { sumUp, type Window } from './ledger.ts'
 import { plan } from './plan.ts'
 import { rotateKeys } from './rotation.ts'
 import { nowMs, openSite, type Site } from './site.ts'
-import { findGrown, readVitals, type Vitals } from './vitals.ts'
+import { findGrown, readVitals } from './vitals.ts'
 
 interface Order {
   /** Where the compiled service is. */
@@ -81,5 +81,5 @@ export async function runSite (t: Owner, { directory, seed, seconds }: Order) {
   }
 }
 
-const takeVitals = ({ members }: Site): Promise<Vitals[]> =>
+const takeVitals = ({ members }: Site) =>
   Promise.all(members.map(({ socketPath, instance }) => readVitals(socketPath, instance.pid)))

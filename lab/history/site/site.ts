@@ -90,7 +90,7 @@ export async function openSite (t: Owner, directory: string): Promise<Site> {
   })
   let started = 0
 
-  async function startMember (name: string, part: 'instance' | 'gate', more: Environment): Promise<Member> {
+  async function startMember (name: string, part: 'instance' | 'gate', more: Environment) {
     const port = await freePort()
     const member: Member = {
       name,

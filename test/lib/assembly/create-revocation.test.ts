@@ -11,7 +11,6 @@ import {
 } from '../../../lib/assembly/create-revocation.ts'
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
-import type { RevocationEntry } from '../../../lib/revocation/entry.ts'
 import { createStoreClock } from '../../../lib/revocation/store/clock.ts'
 import { SCAN } from '../../../lib/revocation/store/scripts.ts'
 import { claimTarget, keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
@@ -31,7 +30,7 @@ async function create (
   values: object = {},
   isOpen = false,
   surroundings = processSurroundings
-): Promise<{ parts: Awaited<ReturnType<typeof createRevocation>>, events: RevocationEvent[] }> {
+) {
   const events: RevocationEvent[] = []
   const settings = await readSettings({
     IDP_ISSUER: ISSUER,
@@ -132,7 +131,7 @@ t.test('An event that is dated more than a minute ahead is a warning, one a minu
   )
   t.teardown(() => parts!.close())
   parts!.start()
-  const push = async (ahead: number, moment: object = { toe: seconds + ahead }): Promise<unknown[]> => {
+  const push = async (ahead: number, moment: object = { toe: seconds + ahead }) => {
     events.length = 0
     await parts!.receiver.push(
       remote.set(SESSION_REVOKED, {}, {
@@ -145,7 +144,7 @@ t.test('An event that is dated more than a minute ahead is a warning, one a minu
     )
     return events.filter(({ name }) => name === 'event_ahead')
   }
-  const warning = (ahead: number): object => ({ name: 'event_ahead', sender: remote.url, seconds: ahead })
+  const warning = (ahead: number) => ({ name: 'event_ahead', sender: remote.url, seconds: ahead })
   t.strictSame(await push(0), [])
   t.strictSame(await push(60), [])
   t.strictSame(await push(61), [warning(61)])
@@ -173,7 +172,7 @@ t.test('An issuer has room for a million keys, and for no more', async t => {
     now: processSurroundings.now
   })
   const said = { effect: 'cutoff', at: 1, event: 'e', source: 's', sender: ISSUER, standing: 'issuer' } as const
-  const entries = Array.from({ length: 10_000 }, (_, index): RevocationEntry => ({ ...said, key: String(index) }))
+  const entries = Array.from({ length: 10_000 }, (_, index) => ({ ...said, key: String(index) }))
   let release: (() => void) | undefined
   for (let n = 0; n < 100; n++) release = view.reserve(entries)
   t.type(release, 'function')

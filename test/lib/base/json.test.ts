@@ -61,7 +61,7 @@ t.test('The end of a text is found wherever its escapes are, far and near.', t =
   }
   t.end()
 
-  function oneByOne (json: Buffer, at: number): number {
+  function oneByOne (json: Buffer, at: number) {
     let end = at
     while (end < json.length && json[end] !== 0x22) end += json[end] === 0x5c ? 2 : 1
     return Math.min(end, json.length)
@@ -70,7 +70,7 @@ t.test('The end of a text is found wherever its escapes are, far and near.', t =
 
 t.test('A text is searched, not walked through: only what is near its quotes is looked at byte by byte.', t => {
   let looks = 0
-  const counted = (text: string): Uint8Array => {
+  const counted = (text: string) => {
     const bytes = Buffer.from(text)
     return new Proxy(bytes, {
       get (target, name) {

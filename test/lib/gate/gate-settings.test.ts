@@ -4,19 +4,17 @@ import { parseGate } from '../../helpers/gate-section.ts'
 import { quoteSetting } from '../../../lib/base/printable.ts'
 import { ownPathsOf } from '../../../lib/gate/gate-settings.ts'
 import { isSamePath } from '../../../lib/gate/rule-path.ts'
-import type { GateRule } from '../../../lib/gate/rule.ts'
 import { createRules } from '../../../lib/gate/rules.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import type { GateOptions } from '../../../lib/settings/option-types.ts'
 import type { SettingsError } from '../../../lib/base/settings-error.ts'
-import type { Settings } from '../../../lib/settings/settings.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
 const ENOUGH = 'idp:\n  domain: tenant.example\n  audience: https://api.example\n'
 
 /** The settings of a configuration file. @throws SettingsError */
-async function read (gate: string, environment: Record<string, string> = {}): Promise<Settings> {
+async function read (gate: string, environment: Record<string, string> = {}) {
   const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? ENOUGH + gate : undefined
@@ -24,7 +22,7 @@ async function read (gate: string, environment: Record<string, string> = {}): Pr
   return validateSettings(found, processSurroundings)
 }
 
-const problemsOf = (...given: Parameters<typeof read>): Promise<readonly string[]> =>
+const problemsOf = (...given: Parameters<typeof read>) =>
   read(...given).then(() => [], ({ problems }: SettingsError) => problems)
 
 t.test('A gate has defaults, and takes values from the file.', async t => {
@@ -492,7 +490,7 @@ t.test('Each value of a gate is matched from the first character to the last.', 
 })
 
 t.test('A rule is read as a whole: each member that cannot be used is reported, and there is no rule.', async t => {
-  const read = async (given: unknown): Promise<{ rule: GateRule | undefined, problems: readonly string[] }> => {
+  const read = async (given: unknown) => {
     const { settings, problems } = await parseGate({ rules: [given] })
     return { rule: settings?.rules[0], problems: problems.map(problem => problem.replace(/^gate\.rules\[0\]\.?/, '')) }
   }
@@ -695,7 +693,7 @@ t.test('Of the rules whose methods fit, the one with the most specific path is f
 })
 
 t.test('Two rules for the same requests are distinguished from two that only look alike.', async t => {
-  const problemsOf = async (...rules: object[]): Promise<readonly string[]> => (await parseGate({ rules })).problems
+  const problemsOf = async (...rules: object[]) => (await parseGate({ rules })).problems
   t.strictSame(await problemsOf({ path: '/x' }, { path: '/a', methods: 'PUT' }, { path: '/b' }, { path: '/a' }), [
     'gate.rules[3] ("/a") overlaps gate.rules[1]: both hold for PUT /a'
   ])

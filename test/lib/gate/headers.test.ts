@@ -15,7 +15,7 @@ const URL_OF_CLIENT = {
 } as const
 
 t.test('The upstream learns where a request came from.', async t => {
-  const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT): string[] =>
+  const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT) =>
     createUpstreamHeaders({ passCredentials: () => false, host: undefined })({ rawHeaders: [] }, {
       origin: { url: { ...URL_OF_CLIENT, ...url }, addresses },
       identity: {},
@@ -44,7 +44,7 @@ t.test('The upstream learns where a request came from.', async t => {
 t.test('Hop-by-hop headers are removed, and all others are passed on unchanged.', async t => {
   const headersFor = createUpstreamHeaders({ passCredentials: () => false, host: undefined })
   const own = { origin: { url: URL_OF_CLIENT, addresses: [] }, identity: {}, requestId: 'r-1' }
-  const passed = (...rawHeaders: string[]): string[] => headersFor({ rawHeaders }, own).slice(0, -12)
+  const passed = (...rawHeaders: string[]) => headersFor({ rawHeaders }, own).slice(0, -12)
   const kept = ['Host', 'a', 'X-One', 'X-Two', 'X-Two', 'x-one', 'Content-Length', '1', 'TE2', 'b']
   t.strictSame(passed(...kept), kept, 'a header that is named by another one than Connection')
   t.strictSame(passed('Connection', 'close, X-One ,x-two, host, content-length', ...kept), [

@@ -12,12 +12,12 @@ const kept = (clock: Clock, body: UpstreamAnswer['body'], headers: AnswerHeaders
   keepAlive({ status, headers, body }, method, { after: clock.after, steadyMs: clock.steadyMs, everyMs: 15_000 })
 
 /** What a stream gives for each piece of the upstream, with 15 s after each. */
-async function readSlowly (pieces: readonly string[]): Promise<string[]> {
+async function readSlowly (pieces: readonly string[]) {
   const clock = new Clock()
   const source = new PassThrough()
   if (pieces[0] !== '') source.write(pieces[0]!, 'latin1')
   const body = kept(clock, source).body as Readable
-  const read = (): string => (body.read() as Buffer | null)?.toString('latin1') ?? ''
+  const read = () => (body.read() as Buffer | null)?.toString('latin1') ?? ''
   const seen: string[] = []
   for (const piece of pieces) {
     if (seen.length > 0) source.write(piece, 'latin1')

@@ -20,7 +20,7 @@ t.test('What Mcp-Name repeats is what the newest SDK has in its own table.', asy
 })
 
 t.test('The methods of the protocol are those of both SDKs, and the one that only their table has.', async t => {
-  const methodsIn = (text: string): string[] =>
+  const methodsIn = (text: string) =>
     [...text.matchAll(/\bmethod: z\d?\.literal\(["']([^"']+)["']\)/g)].map(([, method]) => method!)
   const known = new Set([...methodsIn(newest), ...methodsIn(older), 'tasks/update'])
   t.ok(methodsIn(newest).includes('server/discover') && methodsIn(older).includes('initialize'))

@@ -5,7 +5,7 @@ import { createExecutor, type ExecutedRequest, type OriginalRequest } from '../.
 import { GateError } from '../../../lib/gate/gate-error.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 import { MESSAGE_BOUNDS, readJson } from '../../../lib/gate/json-text.ts'
-import { readMcpMessages, type McpMessage } from '../../../lib/gate/mcp-message.ts'
+import { readMcpMessages } from '../../../lib/gate/mcp-message.ts'
 import { createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../../../lib/gate/message-body.ts'
 import type { GateRule } from '../../../lib/gate/rule.ts'
 import { rpcErrorBody } from '../../../lib/gate/rpc-error.ts'
@@ -16,7 +16,7 @@ const MAX_HELD_BYTES = 64 * 1024 * 1024
 const JSON_LINE = ['Content-Type', 'application/json']
 
 /** What the messages call, or the sentence of the refusal. */
-function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE): readonly McpMessage[] | string {
+function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE) {
   try {
     const { messages } = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), lines)
     return messages.map(({ method, name }) => ({ method, name }))
@@ -316,7 +316,7 @@ t.test('Of the rules for one path, the one that names a message most closely is 
 })
 
 t.test('What a rule says about messages is checked at the start.', async t => {
-  const problemsOf = async (...rules: object[]): Promise<readonly string[]> =>
+  const problemsOf = async (...rules: object[]) =>
     (await parseGate({ rules: rules.map(rule => ({ path: '/mcp', ...rule })) })).problems
   const good: object[][] = [
     [{ mcp: {} }],

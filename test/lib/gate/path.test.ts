@@ -5,7 +5,7 @@ import { createRules, findWiderRules } from '../../../lib/gate/rules.ts'
 import type { Refusal } from '../../../lib/refusal.ts'
 
 t.test('A path of two readings is refused with its cause, and its nearest neighbour is not.', t => {
-  const causeOf = (path: string): unknown => {
+  const causeOf = (path: string) => {
     try {
       verifyOneReading(path)
       return 'accepted'
@@ -34,7 +34,7 @@ t.test('A path of two readings is refused with its cause, and its nearest neighb
 })
 
 /** A rule under which anyone passes. */
-const openTo = (path: string): GateRule => ({ ...UNRULED, path, upgrade: false })
+const openTo = (path: string) => ({ ...UNRULED, path, upgrade: false })
 
 t.test('Without its parameters, a path is what programs may make of it.', t => {
   const rows: ReadonlyArray<readonly [path: string, readings: readonly string[]]> = [
@@ -47,7 +47,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
   ]
   for (const [path, readings] of rows) t.strictSame(withoutParameters(path), readings, path)
   const rules = createRules(['/*', '/admin', '/x/a%3Bb', '/n/:id(^[0-9;]+$)'].map(openTo))
-  const chosen = (path: string): unknown => {
+  const chosen = (path: string) => {
     try {
       return rules.choose('GET', path)?.rules[0].path
     } catch (error) {
@@ -68,7 +68,7 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
 })
 
 t.test('One path: a spelling for which a lenient router would find a closer rule is refused, and its neighbour is not.', t => {
-  const choose = (paths: readonly string[], path: string, exactPaths = false): unknown => {
+  const choose = (paths: readonly string[], path: string, exactPaths = false) => {
     try {
       return createRules(paths.map(openTo), { exactPaths }).choose('POST', path)?.rules[0].path
     } catch (error) {
@@ -229,7 +229,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
 })
 
 t.test('The wider rules beside a path of messages are found.', async t => {
-  const rule = (path: string, more: object = {}): GateRule => ({
+  const rule = (path: string, more: object = {}) => ({
     path,
     methods: undefined,
     requirement: undefined,
@@ -240,7 +240,7 @@ t.test('The wider rules beside a path of messages are found.', async t => {
     mcp: undefined,
     ...more
   })
-  const found = (...rules: GateRule[]): unknown => Object.fromEntries(findWiderRules(rules))
+  const found = (...rules: GateRule[]) => Object.fromEntries(findWiderRules(rules))
   const MESSAGES = { mcp: { methods: ['tools/list'], tools: undefined }, methods: ['POST'] }
   t.strictSame(
     found(
@@ -263,7 +263,7 @@ t.test('The wider rules beside a path of messages are found.', async t => {
 })
 
 t.test('The upstream gets path and query unchanged.', t => {
-  const causeOf = (target: string): unknown => {
+  const causeOf = (target: string) => {
     try {
       return originForm(target)
     } catch (error) {

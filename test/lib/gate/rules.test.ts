@@ -13,7 +13,7 @@ t.test('Rules that overlap make no table, and neighbours do.', async t => {
 })
 
 t.test('A request has the time limit of its rule, and a batch the longest of its rules.', async t => {
-  const rule = (timeoutSeconds?: number): GateRule =>
+  const rule = (timeoutSeconds?: number) =>
     parseRule({ path: '/a', timeoutSeconds }, { isRefused: () => false, tell: () => {} })!
   const of = (...rules: GateRule[]) =>
     timeoutSecondsOf({ gated: null, mcpMatches: rules.map(rule => ({ rule, method: undefined, tool: undefined })) }, 30)
@@ -22,7 +22,7 @@ t.test('A request has the time limit of its rule, and a batch the longest of its
   t.equal(timeoutSecondsOf({ gated, mcpMatches: null }, 30), 7)
 })
 
-const ruleOf = (given: object): GateRule => parseRule(given, { isRefused: () => false, tell: () => {} })!
+const ruleOf = (given: object) => parseRule(given, { isRefused: () => false, tell: () => {} })!
 
 t.test('Matches are named by method and tool, each once.', async t => {
   const rule = ruleOf({ path: '/a' })

@@ -1,7 +1,6 @@
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto'
 import t from 'tap'
 import { exactly } from '../../helpers/containing.ts'
-import type { Caller } from '../../../lib/gate/identity-headers.ts'
 import { createStatementSigner, readStatementKey, type StatementSigner } from '../../../lib/gate/statement.ts'
 import { openStatementKeys, type StatementKeySource } from '../../../lib/gate/statement-keys.ts'
 
@@ -70,8 +69,8 @@ t.test('A statement is signed by the key that is published, for a minute.', asyn
 const makePem = () =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 const kidOf = (statement: string): string => JSON.parse(String(Buffer.from(statement.split('.')[0]!, 'base64url'))).kid
-const kidsOf = ({ keySet }: StatementSigner): string[] => keySet.keys.map(key => (key as { kid: string }).kid)
-const caller = (issuer: string): Caller => ({
+const kidsOf = ({ keySet }: StatementSigner) => keySet.keys.map(key => (key as { kid: string }).kid)
+const caller = (issuer: string) => ({
   claims: { iss: issuer, aud: 'a', exp: 1, sub: 'admin' },
   scopes: [],
   issuer
@@ -80,7 +79,7 @@ const request = { issuer: 'https://gate.example', audience: 'http://up', method:
 
 t.test('Of several keys the first signs, and each is published once.', async t => {
   const [a, b] = [makePem(), makePem()]
-  const signerOf = (...pems: string[]): StatementSigner =>
+  const signerOf = (...pems: string[]) =>
     createStatementSigner(pems.map(pem => readStatementKey(pem)!), { now: () => 0, randomBytes: Buffer.alloc })
   const [first, second] = kidsOf(signerOf(a, b))
   t.not(first, second)
@@ -103,7 +102,7 @@ t.test('A key may be in a variable, and without its text nothing is opened.', as
       every: () => () => {},
       onChange () {}
     })
-  const raise = (): never => {
+  const raise = () => {
     throw Object.assign(new Error('no file'), { code: 'ENOENT' })
   }
   const both = kidsOf((await open('b.pem', { env: 'KEY' })).current)
@@ -144,10 +143,10 @@ t.test('The files of keys are read again when they change, and a broken one chan
         events.push(error && [error.name, error.source, error.message])
       }
     })
-  const raise = (): never => {
+  const raise = () => {
     throw Object.assign(new Error('no file'), { code: 'ENOENT' })
   }
-  const again = async (): Promise<readonly string[]> => {
+  const again = async () => {
     look()
     await new Promise(setImmediate)
     return kidsOf(keys.current)

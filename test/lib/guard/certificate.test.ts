@@ -28,7 +28,7 @@ function read (
   source: CertificateSource,
   rawHeaders: readonly string[],
   socket: object = { remoteAddress: TRUSTED }
-): string {
+) {
   const reader = createCertificateReader({ source, isTrustedPeer: address => address === TRUSTED })
   try {
     return reader({ rawHeaders: [...rawHeaders], headers: {}, method: 'GET', url: '/', socket } as ReceivedRequest)

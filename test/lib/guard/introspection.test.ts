@@ -186,7 +186,7 @@ async function setUp (
   t: Test,
   options: Partial<IntrospectorOptions> = {},
   transportOptions: TransportOptions = {}
-): Promise<Asked> {
+) {
   const bodies: string[] = []
   const accepts: unknown[] = []
   const server = createServer(async (request, response) => {
@@ -275,7 +275,7 @@ t.test('No connection to the provider is left after the close', async t => {
 
 t.test('A known token waits for its turn, and goes before every unknown one', async t => {
   const asked = await setUp(t, {}, { deadlineMs: 60_000 })
-  const tokensAsked = (): unknown[] => asked.bodies.map(body => new URLSearchParams(body).get('token'))
+  const tokensAsked = () => asked.bodies.map(body => new URLSearchParams(body).get('token'))
   const { release } = asked.hold()
   const strangers = Array.from({ length: 64 }, (_, i) => asked.introspector.ask(`stranger-${i}`, true))
   const known = Array.from({ length: 200 }, (_, i) => asked.introspector.ask(`known-${i}`, false))

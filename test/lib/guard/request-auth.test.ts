@@ -27,7 +27,7 @@ function start (revocationOf?: (token: VerifiedToken) => Refusal | undefined) {
       }
     }
   })
-  const signal = (): AbortSignal => signals.signalFor(TOKEN, false)
+  const signal = () => signals.signalFor(TOKEN, false)
   return { clock, signals, signal }
 }
 

@@ -100,7 +100,7 @@ const introspectionOf = (inFlight: number, needsNoKeys = false) => ({
   }
 })
 
-function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSources {
+function sources (overrides: Partial<MetricSources['parts']> = {}) {
   const verified = createVerifiedTokens()
   verified.get('absent')
   verified.keep({ text: 'there' } as never)
@@ -135,7 +135,7 @@ function sources (overrides: Partial<MetricSources['parts']> = {}): MetricSource
   }
 }
 
-const readAll = (from: MetricSources): Record<string, unknown> =>
+const readAll = (from: MetricSources) =>
   Object.fromEntries(
     METRICS.map((
       { name, read }
@@ -188,7 +188,7 @@ const revocation = (ageSeconds: number, isCurrent: boolean) => ({
 })
 
 /** Each of them has values. */
-function allSources (): MetricSources {
+function allSources () {
   const issuers = issuersOf({
     status: 'fresh',
     keys: 1,
@@ -336,7 +336,7 @@ t.test('Keys are not needed of an issuer of opaque tokens alone that publishes n
     failures: 0,
     lastFailure: undefined
   }
-  const needed = (own: Partial<KeySourceState>, needsNoKeys: boolean): unknown =>
+  const needed = (own: Partial<KeySourceState>, needsNoKeys: boolean) =>
     readAll(
       sources({
         issuers: {

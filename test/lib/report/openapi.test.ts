@@ -42,12 +42,12 @@ t.test('A document without tags and operations is a page all the same', async t 
 
 t.test('The proof is added to the parameters of an app, unless one of them has that name in any case', async t => {
   const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' })
-  const parametersBeside = (...own: Array<Parameter | Reference>): unknown[] => {
+  const parametersBeside = (...own: Array<Parameter | Reference>) => {
     const document = { openapi: '3.1.0', paths: { '/x': { get: { parameters: own, 'x-holdfast-guard': 'g' } } } }
     describeGuards(document, new Map([['g', [ANY_TOKEN]]]), settings)
     return document.paths['/x'].get.parameters.map(parameter => 'name' in parameter ? parameter.name : parameter.$ref)
   }
-  const named = (name: string): Parameter => ({ name, in: 'header', schema: {} })
+  const named = (name: string) => ({ name, in: 'header', schema: {} })
   t.strictSame(parametersBeside(), ['DPoP'])
   t.strictSame(parametersBeside(named('tenant')), ['tenant', 'DPoP'])
   t.strictSame(parametersBeside(named('tenant'), named('dpop')), ['tenant', 'dpop'])
@@ -81,7 +81,7 @@ t.test('The guards of a route are read from its hooks', async t => {
 
 t.test('Where security names no scopes, the requirements are told as a whole', async t => {
   const login: RouteGuard[number] = { optional: true, scope: ['a'] }
-  const told = (guard: RouteGuard, areScopesNamed: boolean): unknown =>
+  const told = (guard: RouteGuard, areScopesNamed: boolean) =>
     Object.entries(describeGuard(guard, undefined, areScopesNamed)).find(([name]) => name === 'x-requirements')?.[1]
   t.strictSame(told([{}, login], false), [{}, login], 'a plain one beside it means that a token is needed')
   t.strictSame(told([{}, login], true), [login])

@@ -35,7 +35,7 @@ interface Row {
 
 function outcome (
   { type = `${CAEP}session-revoked`, event = {}, claims = { sub_id: USER }, rules = {} }: Row
-): unknown {
+) {
   try {
     const { outcome, entries } = effectsOf(
       { type, event: event as Record<string, unknown>, claims: { iat: NOW - 3, ...claims } },
@@ -49,7 +49,7 @@ function outcome (
   }
 }
 
-const complex = (members: object): object => ({ sub_id: { format: 'complex', ...members } })
+const complex = (members: object) => ({ sub_id: { format: 'complex', ...members } })
 
 const ROWS: readonly Row[] = [
   // The effect of each event.
@@ -242,7 +242,7 @@ const ROWS: readonly Row[] = [
       expected: [['login', ['claim', TOKENS, 'claim', Object.values(value)[0]!]]]
     }
   ]),
-  ...['saml_assertion_id', 'constructor'].map((format): Row => ({
+  ...['saml_assertion_id', 'constructor'].map((format) => ({
     title: `the unknown format ${format} is compared with nothing`,
     claims: { sub_id: { format } },
     expected: 'unmapped'

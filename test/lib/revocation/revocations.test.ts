@@ -8,7 +8,7 @@ import { createView } from '../../../lib/revocation/view.ts'
 
 const NOW = 1_800_000_000
 const now = () => NOW
-const token = (claims: object = {}): RevocableToken =>
+const token = (claims: object = {}) =>
   ({
     claims: { sub: 'u1', iat: NOW - 5, exp: NOW + 60, ...claims },
     issuer: 'https://a.example',

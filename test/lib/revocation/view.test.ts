@@ -28,7 +28,7 @@ const entry = (given: Partial<RevocationEntry> = {}): RevocationEntry => ({
   standing: 'issuer',
   ...given
 })
-const facts = (given: Partial<RevocationFacts> = {}): RevocationFacts => ({
+const facts = (given: Partial<RevocationFacts> = {}) => ({
   keys: [KEY],
   issuedAt: NOW - 10,
   loginAt: undefined,
@@ -78,7 +78,7 @@ function start (given: Partial<ViewOptions> = {}) {
 const record = (
   given: Partial<RevocationEntry> = {},
   times: { heard?: number, life?: number } = {}
-): RevocationRecord =>
+) =>
   recordOf(entry(given), { heard: 0, life: 110, now: NOW, ...times })
 
 t.test('A token is refused if its iat is not after the cutoff, in whole seconds', async t => {
@@ -220,14 +220,14 @@ t.test('A block refuses every token until the account is enabled; the later mome
 
 t.test('One half of each table is kept for the issuers in equal parts, and nobody takes the part of another', async t => {
   const issuers = [A, B]
-  const named = (count: number, given: Partial<RevocationEntry>): RevocationEntry[] =>
+  const named = (count: number, given: Partial<RevocationEntry>) =>
     Array.from(
       { length: count },
       (_, n) => entry({ key: k(`${given.sender} ${given.standing} ${given.effect} ${n}`), ...given })
     )
   for (const effect of ['cutoff', 'block'] as const) {
     const { take, hasRoom, size } = start({ issuers })
-    const of = (count: number, sender: string, standing: RevocationEntry['standing']): RevocationEntry[] =>
+    const of = (count: number, sender: string, standing: RevocationEntry['standing']) =>
       named(count, { sender, standing, effect })
     t.strictSame([hasRoom(of(25, 'https://t.example', 'other')), hasRoom(of(26, 'https://t.example', 'other'))], [
       true,
@@ -272,7 +272,7 @@ t.test(
   "Room that is kept for entries on their way is nobody else's, in each table, and none is kept where they do not fit",
   async t => {
     const { take, hasRoom, reserve } = start()
-    const of = (count: number, effect: RevocationEntry['effect'] = 'cutoff', name = ''): RevocationEntry[] =>
+    const of = (count: number, effect: RevocationEntry['effect'] = 'cutoff', name = '') =>
       Array.from(
         { length: count },
         (_, n) => entry({ key: k(`${name} ${n}`), sender: 'https://t.example', standing: 'other', effect })
@@ -303,7 +303,7 @@ t.test(
   'Where the application keeps the list of issuers, those that hold a key divide the half; one that is no longer ' +
     'listed has no part',
   async t => {
-    const of = (count: number, sender: string): RevocationEntry[] =>
+    const of = (count: number, sender: string) =>
       Array.from({ length: count }, (_, n) => entry({ key: k(`${sender} ${n}`), sender }))
     const open = start({ issuers: undefined })
     t.equal(open.hasRoom(of(100, A)), true)
@@ -448,14 +448,14 @@ t.test('Only records of its issuers and news of its transmitters are held', asyn
 
 t.test('News that come late change nothing, and later ones do', async t => {
   const { take, news } = start()
-  const state = (event: string, at: number): RevocationEntry => entry({ key: `stream ${A}`, effect: 'state', event, at })
+  const state = (event: string, at: number) => entry({ key: `stream ${A}`, effect: 'state', event, at })
   take(state('enabled', NOW), state('paused', NOW - 1), state('enabled', NOW), state('disabled', NOW + 0.001))
   t.strictSame(news.map(one => (one as RevocationEntry).event), ['enabled', 'disabled'])
 })
 
 t.test('What the store may not know is said to it, the newest first', async t => {
   const { hear, lose, unsaid, said, hasUnsaid, pass } = start({ issuers: [A] })
-  const keysOf = (limit = 9): string[] => unsaid(limit).map(([key]) => key)
+  const keysOf = (limit = 9) => unsaid(limit).map(([key]) => key)
   for (const n of [1, 2, 3, 4]) hear(k(n), record(), n)
   t.equal(hasUnsaid(), false)
   lose(2)
@@ -517,7 +517,7 @@ const someEntry = fc.record({
 }).map(given => entry(given as Partial<RevocationEntry>))
 
 t.test('Repeats and any order of entries give the same answers', async t => {
-  const answers = ({ revocationOf }: ReturnType<typeof start>): boolean[] =>
+  const answers = ({ revocationOf }: ReturnType<typeof start>) =>
     [NOW - 60, NOW - 25, NOW - 1, NOW + 1].flatMap(issuedAt =>
       [undefined, NOW - 30, NOW].flatMap(loginAt =>
         ['a', 'b'].map(name => revocationOf({ keys: [k(name)], issuedAt, loginAt }) !== undefined)
@@ -597,7 +597,7 @@ t.test('By which call the store had a key is known of the last keys, and beyond 
 })
 
 t.test('Undos have a table of their own, and what lifts a block is in that of blocks', async t => {
-  const of = (count: number, effect: RevocationEntry['effect']): RevocationEntry[] =>
+  const of = (count: number, effect: RevocationEntry['effect']) =>
     Array.from({ length: count }, (_, n) => entry({ key: k(`${effect} ${n}`), sender: B, standing: 'other', effect }))
   const effects = ['undo', 'enable', 'block', 'cutoff', 'login', 'end', 'state'] as const
   for (const [taken, full] of [['undo', 'undo'], ['enable', 'enable block'], ['block', 'enable block']] as const) {
@@ -609,7 +609,7 @@ t.test('Undos have a table of their own, and what lifts a block is in that of bl
 
 t.test('The version changes with what is new, and news of a stream are told once', async t => {
   const { hear, version, news, pass } = start()
-  const step = (given: Partial<RevocationEntry>, times: { heard?: number } = {}): number => {
+  const step = (given: Partial<RevocationEntry>, times: { heard?: number } = {}) => {
     const before = version()
     hear(given.key ?? KEY, record(given, times))
     return version() - before

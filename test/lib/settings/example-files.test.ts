@@ -5,7 +5,6 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { containing } from '../../helpers/containing.ts'
 import type { SettingsError } from '../../../lib/base/settings-error.ts'
-import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import { settingNames, settingSpec, variables, type SettingName } from '../../../lib/settings/specs.ts'
@@ -18,7 +17,7 @@ const FOLDER = join(root, 'examples/settings')
 const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8')
 
 /** What the service makes of one file in its working directory. @throws SettingsError */
-function start (file: '.env' | 'config.yaml', text: string): Promise<Settings> {
+function start (file: '.env' | 'config.yaml', text: string) {
   const found = collectSettings({ environment: {}, readFile: name => name === file ? text : undefined })
   return validateSettings(found, processSurroundings)
 }
@@ -67,7 +66,7 @@ const sectionOf = (name: SettingName) =>
   settingSpec(name).from === 'environment' ? undefined : name.split('.')[0]
 
 /** The file has them in sections. */
-function settingsInOrder (file: '.env' | 'config.yaml'): readonly SettingName[] {
+function settingsInOrder (file: '.env' | 'config.yaml') {
   if (file === '.env') return [...variables.values()]
   const sections = [...new Set(settingNames.flatMap(name => sectionOf(name) ?? []))]
   return sections.flatMap(section => settingNames.filter(name => sectionOf(name) === section))
@@ -87,7 +86,7 @@ const isValid = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }
 )
 
 /** What an editor says that knows the schema: the paths and words of its complaints. */
-function judge (text: string): string[] {
+function judge (text: string) {
   return isValid(parse(text))
     ? []
     : isValid.errors!.map(({ instancePath, message, params }) =>
@@ -187,11 +186,11 @@ const WRITTEN = [
 ]
 
 /** The keys of single values. The parts of sections are tried one by one, in test/programs/section-schema.test.ts. */
-const keysOfValues = (): string[] =>
+const keysOfValues = () =>
   settingNames.filter(name => !settingSpec(name).properties && settingSpec(name).from !== 'environment')
 
 /** The file keys of the settings that the service takes with this value, which all of them have at once. */
-async function keysThatTake (value: string): Promise<string[]> {
+async function keysThatTake (value: string) {
   const keys = keysOfValues()
   const problems = await start('config.yaml', keys.map(key => `${key}: ${value}`).join('\n')).then(
     () => [],

@@ -1,11 +1,10 @@
 import t from 'tap'
 import type { SettingsError } from '../../../lib/base/settings-error.ts'
-import type { Settings } from '../../../lib/settings/settings.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
 
-function start (text: string, environment: Record<string, string> = {}): Promise<Settings> {
+function start (text: string, environment: Record<string, string> = {}) {
   const found = collectSettings({
     environment,
     readFile: name => name === 'config.yaml' ? text : undefined
@@ -13,7 +12,7 @@ function start (text: string, environment: Record<string, string> = {}): Promise
   return validateSettings(found, processSurroundings)
 }
 
-const problemsOf = (text: string, environment?: Record<string, string>): Promise<readonly string[]> =>
+const problemsOf = (text: string, environment?: Record<string, string>) =>
   start(text, environment).then(() => [], ({ problems }: SettingsError) => problems)
 
 t.test('Each member of an entry is like the single setting, and what it leaves out is taken from beside the list.', async t => {

@@ -1,14 +1,14 @@
 import t from 'tap'
 import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
-import { settingNames, settingSpec, type RawSettings } from '../../../lib/settings/specs.ts'
+import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
 import { containing } from '../../helpers/containing.ts'
 import { textOf } from '../../helpers/documents.ts'
 import { parseGate } from '../../helpers/gate-section.ts'
 
 /** The values that options give. */
-const settingsOf = (options: object): RawSettings => settingsFromOptions(options).values
+const settingsOf = (options: object) => settingsFromOptions(options).values
 
 t.test('The page of the plugin names each setting that has no effect in another app.', async t => {
   const page = textOf('docs/reference/plugin.md')

@@ -2,7 +2,6 @@ import t from 'tap'
 import { withoutSecrets } from '../../../lib/settings/problems.ts'
 import type { SettingsError } from '../../../lib/base/settings-error.ts'
 import { readSecret } from '../../../lib/settings/secret.ts'
-import type { RevocationSettings } from '../../../lib/settings/revocation-settings.ts'
 import { partOf } from '../../../lib/settings/tree.ts'
 import { givensOf } from '../../helpers/givens.ts'
 import { validateSettings } from '../../../lib/settings/validation.ts'
@@ -23,7 +22,7 @@ interface Beside {
 async function read (
   revocation: unknown,
   { issuers = [ISSUER], algs, replay, publicUrl, places }: Beside = {}
-): Promise<RevocationSettings> {
+) {
   const found = givensOf({
     'idp.audience': 'x',
     'idp.issuers': issuers.map((issuer, index) => ({ issuer, ...algs && { algs: algs[index] } })),
@@ -35,9 +34,9 @@ async function read (
   return settings.revocation!
 }
 
-const problems = (given: unknown, beside?: Beside): Promise<readonly string[]> =>
+const problems = (given: unknown, beside?: Beside) =>
   read(given, beside).then(() => [], ({ problems }: SettingsError) => problems)
-const transmitter = (given: object): object => ({ transmitters: [{ ...SENDER, ...given }] })
+const transmitter = (given: object) => ({ transmitters: [{ ...SENDER, ...given }] })
 
 t.test('A missing member gets its default, and a given one is unchanged', async t => {
   const given = { logout: { clientId: 'c' }, transmitters: [SENDER] }
@@ -71,7 +70,7 @@ t.test('A missing member gets its default, and a given one is unchanged', async 
 })
 
 t.test('The store is its own, else the Redis of the replay store, else memory', async t => {
-  const store = async (given: object, replay?: string): Promise<unknown> =>
+  const store = async (given: object, replay?: string) =>
     (await read(given, { ...replay && { replay } })).store
   t.equal(await store({}, 'redis://r.example'), 'redis://r.example')
   t.equal(await store({ store: 'memory' }, 'redis://r.example'), 'memory')
@@ -303,7 +302,7 @@ t.test(
   'Shown with a mark, a secret says where it is, and nothing of what it is or of what stands under an unknown ' +
     'name',
   async t => {
-    const show = (secret: unknown): unknown =>
+    const show = (secret: unknown) =>
       withoutSecrets(partOf('revocation'), {
         transmitters: [{ issuer: ISSUER, clientSecret: secret, clientSecrte: 'hush' }]
       }, '(not shown)')

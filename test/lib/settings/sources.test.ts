@@ -22,7 +22,7 @@ function collect (files: Record<string, string | Error>, environment: Record<str
   })
 }
 
-const withCode = (code: string): Error => Object.assign(new Error('the system says why'), { code })
+const withCode = (code: string) => Object.assign(new Error('the system says why'), { code })
 
 t.test('A later source wins over an earlier one, and an empty variable is no source.', async t => {
   const file = 'server: { logLevel: warn }'
@@ -92,7 +92,7 @@ t.test('A later source wins over an earlier one, and an empty variable is no sou
 })
 
 t.test('Blanks alone separate the audiences of the environment. A control character is part of one, and refused.', t => {
-  const audience = (text: string): unknown => collect({}, { IDP_AUDIENCE: text }).values.idp.audience
+  const audience = (text: string) => collect({}, { IDP_AUDIENCE: text }).values.idp.audience
   t.strictSame(audience(' a,b  c '), ['a,b', 'c'])
   t.strictSame(audience('a\tb\n'), ['a\tb\n'])
   t.end()

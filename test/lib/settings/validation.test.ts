@@ -2,10 +2,8 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { isVerifiable } from '../../../lib/guard/jose/public-key.ts'
 import { SettingsError } from '../../../lib/base/settings-error.ts'
-import type { Settings } from '../../../lib/settings/settings.ts'
 import { givensOf } from '../../helpers/givens.ts'
 import type { Variables } from '../../helpers/variables.ts'
-import type { Givens } from '../../../lib/settings/given.ts'
 import { startWarnings } from '../../../lib/settings/start-report.ts'
 import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { collectSettings } from '../../../lib/settings/sources.ts'
@@ -21,14 +19,14 @@ const ENOUGH: Variables = { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https:/
 const NAMES: ReadonlyMap<string, SettingName> = new Map(settingNames.map(name => [settingSpec(name).variable, name]))
 
 /** What a source gives that holds these variables. */
-function given (values: Variables): Givens {
+function given (values: Variables) {
   return givensOf(Object.fromEntries(Object.entries(values).map(([variable, value]) => [NAMES.get(variable)!, value])))
 }
 
-const read = (values: Variables): Promise<Settings> =>
+const read = (values: Variables) =>
   validateSettings(given({ ...ENOUGH, ...values }), processSurroundings)
 
-async function problemsOf (values: Variables): Promise<readonly string[]> {
+async function problemsOf (values: Variables) {
   const outcome = await read(values).catch(error => error)
   if (outcome instanceof SettingsError) return outcome.problems
   if (outcome instanceof Error) throw outcome
@@ -469,7 +467,7 @@ const FORMS: Record<string, [passes: unknown[], fails: unknown[]]> = {
 t.test('Each setting accepts valid values, and for any other names itself, what it held and what is allowed.', async t => {
   // One read takes a column of the table: its values do not depend on each other.
   const rows = Object.entries(FORMS)
-  const columns = (of: 0 | 1): Variables[] =>
+  const columns = (of: 0 | 1) =>
     Array.from(
       { length: Math.max(...rows.map(([, row]) => row[of].length)) },
       (_, at) => Object.fromEntries(rows.filter(([, row]) => at in row[of]).map(([name, row]) => [name, row[of][at]]))
@@ -638,7 +636,7 @@ t.test('The mode of DPoP follows from three settings, which must not contradict 
     enabled: string | undefined,
     required: string | undefined,
     mode: string | undefined
-  ): string | symbol => {
+  ) => {
     const modes = ['DISABLED', 'ALLOWED', 'REQUIRED']
       .filter(candidate => enabled === undefined || (enabled === 'true') === (candidate !== 'DISABLED'))
       .filter(candidate => required === undefined || (required === 'true') === (candidate === 'REQUIRED'))
@@ -739,7 +737,7 @@ t.test('The security profile sets the algorithms, and settings that contradict i
 
 t.test('The last day of observing is at most 90 days ahead, and of a gate or of the plugin.', async t => {
   const now = Date.UTC(2026, 10, 28, 12) / 1000
-  const judge = async (OBSERVE: string, more: Variables, functions?: object): Promise<readonly string[]> => {
+  const judge = async (OBSERVE: string, more: Variables, functions?: object) => {
     const found = given({ ...ENOUGH, OBSERVE, ...more })
     const outcome = await validateSettings(found, { ...processSurroundings, now: () => now }, functions).catch(e => e)
     return outcome instanceof SettingsError ? outcome.problems : startWarnings(outcome, () => now).slice(1)
@@ -772,7 +770,7 @@ const SECRETS: Record<string, string> = {
   TLS_REDIS: 'rediss://u:hush@cache.example'
 }
 
-function readPlaced (values: Partial<Record<SettingName, unknown>>): Promise<Settings> {
+function readPlaced (values: Partial<Record<SettingName, unknown>>) {
   return validateSettings(givensOf({ 'idp.domain': 'tenant.example', 'idp.audience': 'a', ...values }), {
     readFile: async path => Buffer.from(`${SECRETS[path] ?? (path === 'EMPTY' ? '' : raise(`no file ${path}`))}\n`),
     environment: name => SECRETS[name],
@@ -780,10 +778,10 @@ function readPlaced (values: Partial<Record<SettingName, unknown>>): Promise<Set
   })
 }
 
-const refused = (values: Partial<Record<SettingName, unknown>>): Promise<readonly string[]> =>
+const refused = (values: Partial<Record<SettingName, unknown>>) =>
   readPlaced(values).then(() => [], ({ problems }: SettingsError) => problems)
 
-function raise (message: string): never {
+function raise (message: string) {
   throw Object.assign(new Error(message), { code: 'ENOENT' })
 }
 
@@ -863,7 +861,7 @@ t.test('A Redis with TLS has its URL, and files that are read when it is reached
   const url = 'rediss://cache.example'
   const pem = { file: 'pem' }
   const logout = { clientId: 'c' }
-  const read = async (redis: unknown): Promise<unknown[]> => [
+  const read = async (redis: unknown) => [
     (await readPlaced({ 'dpop.replay': redis })).dpop.replay,
     (await readPlaced({ revocation: { store: redis, logout } })).revocation!.store
   ]

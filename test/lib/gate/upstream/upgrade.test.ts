@@ -69,7 +69,7 @@ t.test('What a client sends before the upgrade is buffered up to a limit, and a 
   const stop = watchClient(stream as unknown as Socket, () => {
     gone++
   })
-  const turn = (): Promise<void> => new Promise(setImmediate)
+  const turn = () => new Promise(setImmediate)
   stream.write(Buffer.alloc(64 * 1024 - 1, 'a'))
   stream.write('b')
   await turn()

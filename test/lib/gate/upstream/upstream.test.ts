@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { PassThrough, type Readable } from 'node:stream'
+import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import {
@@ -19,7 +19,7 @@ function createTimers () {
   let nowMs = 0
   const surroundings = {
     steadyMs: () => nowMs,
-    after (ms: number, run: () => void): () => void {
+    after (ms: number, run: () => void) {
       const timer = { atMs: nowMs + ms, run }
       waiting.add(timer)
       return () => {
@@ -54,7 +54,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
     upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
   const read = async ({ body }: UpstreamAnswer) =>
     String(Buffer.isBuffer(body) ? body : Buffer.concat(await body.toArray()))
-  const turn = (): Promise<void> => new Promise(setImmediate)
+  const turn = () => new Promise(setImmediate)
 
   const source = new PassThrough()
   const { answer } = send(source)
@@ -86,7 +86,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
   advance(7000)
   await t.rejects(failed, { statusCode: 504, message: 'The upstream is too slow' }, 'silence between two bytes')
 
-  const unread = async (): Promise<UpstreamAnswer> => {
+  const unread = async () => {
     const { answer } = send()
     await once(server, 'arrived')
     answering!.writeHead(200)
@@ -180,7 +180,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
 })
 
 /** An exchange whose time does not run out. */
-function createExchange (onInterim: (status: number, headers: AnswerHeaders) => void = () => {}): UpstreamExchange {
+function createExchange (onInterim: (status: number, headers: AnswerHeaders) => void = () => {}) {
   return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, steadyMs: () => 0, onInterim })
 }
 
@@ -229,7 +229,7 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
   exchange.onRequestStart(controller)
   exchange.onResponseStart(controller, 200, {})
   const body = streamIn(await exchange.answer)
-  const turn = (): Promise<void> => new Promise(setImmediate)
+  const turn = () => new Promise(setImmediate)
   for (
     const [reader, paused] of [[new PassThrough({ highWaterMark: 4 }), ['pause']], [
       new PassThrough({ highWaterMark: 1024 }),
@@ -250,7 +250,7 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
 })
 
 /** The body of an answer that has not come at once. */
-function streamIn ({ body }: UpstreamAnswer): Readable {
+function streamIn ({ body }: UpstreamAnswer) {
   if (Buffer.isBuffer(body)) throw new Error('all of it has come')
   return body
 }

@@ -27,7 +27,7 @@ import { createOffStore } from '../../../../lib/guard/replay/create-store.ts'
 import { createDpopClient } from '../../../helpers/dpop-client.ts'
 
 /** The public key of a proof with that JWK in its header. */
-const parseProofJwk = (jwk: unknown, alg: JwsAlg): PublicJwk =>
+const parseProofJwk = (jwk: unknown, alg: JwsAlg) =>
   parseProofHeader(Buffer.from(JSON.stringify({ typ: 'dpop+jwt', alg, jwk })).toString('base64url'), [alg]).jwk
 
 const importProofKey = (jwk: PublicJwk) =>
@@ -64,7 +64,7 @@ function attemptOf (overrides: Partial<PresentedProof> = {}): PresentedProof {
   }
 }
 
-function outcome (attempt: PresentedProof): Promise<string> {
+function outcome (attempt: PresentedProof) {
   const policy = {
     iatOffsetSeconds: 300,
     iatLeewaySeconds: 30,
@@ -134,7 +134,7 @@ t.test('Each check of a proof has a name of its own', async t => {
 
 t.test('The time limits of a proof are exact to the second, at both ends', async t => {
   const NOW = 1_800_000_000
-  const check = (claims: object, now = NOW): unknown => {
+  const check = (claims: object, now = NOW) => {
     const presented = attemptOf({ now })
     presented.jws = {
       header: '',
@@ -240,7 +240,7 @@ t.test('Thumbprints are those of RFC 7638 section 3.1 and RFC 8037 appendix A.3'
   t.equal(thumbprint(parseProofJwk(ed25519, 'Ed25519')), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
 })
 
-function canMake (type: string): boolean {
+function canMake (type: string) {
   try {
     return Boolean(generateKeyPairSync(type as 'ed25519').privateKey)
   } catch {
@@ -303,7 +303,7 @@ t.test('An RSASSA-PSS signature has each of its leading zero bytes, in proofs an
   for (const alg of ['PS256', 'PS384', 'PS512'] as const) {
     const client = await createDpopClient(alg)
     const key = importPublicJwk(parseProofJwk(client.jwk, alg))!
-    const outcomes = (bytes: Buffer): Promise<unknown[]> =>
+    const outcomes = (bytes: Buffer) =>
       new Promise(resolve => {
         const text = bytes.toString('base64url')
         verifySignature(ALGORITHMS[alg], key, 'a.b', text, isValid =>

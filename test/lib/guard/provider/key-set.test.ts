@@ -5,7 +5,6 @@ import {
   candidatesIn,
   parseKeySet,
   usableKey,
-  type KeySet,
   type UsableKey
 } from '../../../../lib/guard/provider/key-set.ts'
 import type { JwsAlg } from '../../../../lib/guard/jose/signature.ts'
@@ -29,7 +28,7 @@ const n = oddNumber(2048)
 const evenNumber = Buffer.from(n, 'base64url').fill(0xfe, 255).toString('base64url')
 const good = { kty: 'RSA', kid: 'a', n, e: 'AQAB' }
 /** Its numbers as Node writes them. */
-const withoutLeadingZeros = ({ n, ...rest }: typeof good): typeof good => {
+const withoutLeadingZeros = ({ n, ...rest }: typeof good) => {
   const bytes = Buffer.from(n, 'base64url')
   return { ...rest, n: bytes.subarray(bytes.findIndex(byte => byte !== 0)).toString('base64url') }
 }
@@ -41,7 +40,7 @@ const ofSet = ({ kid, n, e }: { kid?: string, n: string, e: string }) => ({
 })
 const asBytes = (document: unknown) => Buffer.from(JSON.stringify(document))
 /** What a verdict says, with the material of its key. */
-const shown = (verdict: UsableKey | string): unknown => {
+const shown = (verdict: UsableKey | string) => {
   if (typeof verdict === 'string') return verdict
   const { key, ...rest } = verdict
   return { ...rest, material: { ...key.export({ format: 'jwk' }) } }
@@ -51,7 +50,7 @@ const readSet = (body: Uint8Array) => {
   const { usable, passedOver } = parseKeySet(body)
   return { usable: usable.map(shown), passedOver }
 }
-const without = (member: string): object => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
+const without = (member: string) => Object.fromEntries(Object.entries(good).filter(([name]) => name !== member))
 
 t.test('a key is usable when it can verify RS256 and is not set aside for anything else', async t => {
   const accepted: [string, object][] = [
@@ -362,7 +361,7 @@ t.test('a refresh comes before the keys are 10 minutes old, and the back-off sta
 t.test('docs/reference/monitoring.md explains each state, failure and reason', async t => {
   const page = readFileSync(new URL('../../../../docs/reference/monitoring.md', import.meta.url), 'utf8')
   const section = page.slice(page.indexOf('## Signing keys'))
-  const rows = (title: string): string[] => {
+  const rows = (title: string) => {
     const [part = ''] = section.slice(section.indexOf(`### ${title}\n`) + 3).split('\n### ', 1)
     return [...part.matchAll(/^\| `(\w+)` \|/gm)].map(([, word]) => word!)
   }
@@ -390,17 +389,17 @@ t.test('docs/reference/monitoring.md explains each state, failure and reason', a
 })
 
 t.test('Each key that may have signed a token is tried once, and eight at most', async t => {
-  const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']): SigningKey =>
+  const key = (name: string, kid: string | undefined, algs: SigningKey['algs'] = ['RS256']) =>
     untriedKey(name, kid, algs)
   const names = (found: readonly SigningKey[]) => found.map(({ pem }) => pem).join(' ')
-  const set = (...keys: SigningKey[]): KeySet => ({ keys, passedOver: {} })
+  const set = (...keys: SigningKey[]) => ({ keys, passedOver: {} })
   const mixed = set(key('a', 'k1'), key('b', undefined), key('c', 'k1', ['RS256', 'PS256']), key('d', 'k2', ['ES256']))
   t.equal(names(candidatesIn(mixed, undefined, 'RS256')), 'a b c')
   t.equal(names(candidatesIn(mixed, 'k1', 'RS256')), 'a c')
   t.equal(names(candidatesIn(mixed, 'k1', 'PS256')), 'c')
   t.equal(names(candidatesIn(mixed, 'k2', 'RS256')), '')
   t.equal(names(candidatesIn(mixed, 'k1', 'RS512')), '')
-  const many = (alg: JwsAlg): KeySet => set(...Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg])))
+  const many = (alg: JwsAlg) => set(...Array.from({ length: 10 }, (_, index) => key(String(index), 'k', [alg])))
   const eight = '0 1 2 3 4 5 6 7'
   for (
     const [alg, first] of [['RS256', eight], ['ES256', eight], ['EdDSA', eight], ['ES384', '0 1 2 3'], [

@@ -67,7 +67,7 @@ async function setUp (
   t: { teardown (callback: () => unknown): unknown },
   { issuer, jwksUri, transport, locate, ...options }: SourceOptions = {},
   where: HostileProviderOptions = {}
-): Promise<Bench> {
+) {
   const provider = await startHostileProvider(where)
   const clock = new Clock()
   const events: KeySourceEvent[] = []
@@ -103,7 +103,7 @@ async function setUp (
   return bench
 }
 
-const kids = (source: KeySource): unknown[] => source.candidates(undefined, 'RS256').map(({ kid }) => kid)
+const kids = (source: KeySource) => source.candidates(undefined, 'RS256').map(({ kid }) => kid)
 
 t.test('keys are fetched at the start without waiting, and are at hand from then on', async t => {
   const { publicKey, privateKey } = takeRsaKey()
@@ -388,7 +388,7 @@ t.test('an address from which keys may not be fetched is refused at once', async
 
 /** Hostile answers, and the failure that each is. */
 function hostile (provider: HostileProvider) {
-  const discovery = (document: object): { discovery: Behaviour } => ({
+  const discovery = (document: object) => ({
     discovery: json({ issuer: provider.issuer, jwks_uri: provider.jwksUri, ...document })
   })
   return rowsOf<string, { discovery?: Behaviour, jwks?: Behaviour }>({
@@ -914,7 +914,7 @@ t.test('each fetch ends its session, whether it brings keys or fails', async t =
 
 t.test('a fault of our own is a failure too, and does not end the fetching', async t => {
   const real = createTransport()
-  const fault = (): never => {
+  const fault = () => {
     throw new RangeError('out of range')
   }
   const unreadable = {

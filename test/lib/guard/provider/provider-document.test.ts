@@ -5,7 +5,7 @@ import { ProviderFailure } from '../../../../lib/guard/provider/provider-failure
 const answer = { status: 200, body: Buffer.from('{}'), facts: { url: 'https://tenant.example/keys', status: 200 } }
 
 t.test('A failure says which answer it is about, and any other error is left as it is.', async t => {
-  const failureOf = (given: typeof answer, read: () => number): Promise<unknown> =>
+  const failureOf = (given: typeof answer, read: () => number) =>
     readAnswer(given, read).catch((error: unknown) => error)
   const fault = new TypeError('a fault of ours')
   t.equal(await failureOf(answer, () => 2), 2)

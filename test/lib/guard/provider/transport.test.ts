@@ -7,7 +7,7 @@ import { createServer as createSecureServer } from 'node:https'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { parseNoProxy } from '../../../../lib/guard/provider/proxies.ts'
-import { createTransport, withSession, type ProviderAnswer, type TransportOptions } from '../../../../lib/guard/provider/transport.ts'
+import { createTransport, withSession, type TransportOptions } from '../../../../lib/guard/provider/transport.ts'
 import { startConnectProxy } from '../../../helpers/connect-proxy.ts'
 import {
   cutShort,
@@ -25,7 +25,7 @@ import {
   type Behaviour
 } from '../../../helpers/hostile-provider.ts'
 
-async function get (url: string, options: TransportOptions = {}): Promise<ProviderAnswer> {
+async function get (url: string, options: TransportOptions = {}) {
   const session = createTransport(options).open()
   try {
     return await session.send(url)
@@ -98,7 +98,7 @@ t.test('Content-Encoding may say identity in any case, or nothing, and a refused
  * A server on 127.0.0.1 that is stopped until the test lets it go on: a second connection gets no answer to its SYN,
  * which is sent again after 1 s.
  */
-async function startSlowHandshake (): Promise<{ port: number, letGoOn (): void, close (): void }> {
+async function startSlowHandshake () {
   const program = spawn(process.execPath, [
     '-e',
     "const server = require('node:http').createServer((_, response) => response.end('{}')); server.listen({ " +
@@ -614,7 +614,7 @@ t.test('Nothing is sent in a session whose signal has aborted before', async t =
     requests++
     json({ keys: [] })(request, response)
   }
-  const ask = (signal: AbortSignal): Promise<ProviderAnswer> =>
+  const ask = (signal: AbortSignal) =>
     withSession(createTransport(), session => session.send(provider.jwksUri), signal)
   await t.rejects(ask(AbortSignal.abort()), { name: 'ProviderFailure', word: 'deadline' })
   t.equal(requests, 0)
@@ -624,7 +624,7 @@ t.test('Nothing is sent in a session whose signal has aborted before', async t =
 t.test('Of an answer that may be cut, what is too large is left out, and one that breaks off is a failure', async t => {
   const provider = await startHostileProvider()
   t.teardown(provider.close)
-  const ask = (): Promise<ProviderAnswer> =>
+  const ask = () =>
     withSession(createTransport(), session => session.send(provider.jwksUri, { method: 'GET', headers: {}, isCuttable: true }))
   provider.jwks = endless()
   t.hasStrict(await ask(), { status: 200, isCut: true })

@@ -15,7 +15,7 @@ const jktOf = (name: string | number) => hash('sha256', String(name), 'base64url
 
 type Outcome = 'first' | 'seen' | 'replay_full' | 'replay_share_exceeded' | 'replay_unavailable'
 
-function record (store: ReplayStore, id: string, jkt: string, expiresAt: number): Outcome {
+function record (store: ReplayStore, id: string, jkt: string, expiresAt: number) {
   let outcome: Outcome | undefined
   store.record(id, jkt, expiresAt, (refusal, first) => {
     outcome = refusal ? (refusal as Refusal).reason as Outcome : first ? 'first' : 'seen'
@@ -203,7 +203,7 @@ t.test('a host that starts in 1970 and then gets its clock counts its records ex
 })
 
 /** Counts the slots of all tables that are looked at while they are rebuilt or read, until the end of the test. */
-function countWork (t: Test): { rebuilt: number, read: number } {
+function countWork (t: Test) {
   const work = { rebuilt: 0, read: 0 }
   const { rebuild, countEachOf } = IdTable.prototype
   IdTable.prototype.rebuild = function (horizon) {
@@ -336,7 +336,7 @@ function createShares () {
   })
   let added = 0
   /** Tells how many tables have been read so far. */
-  const add = (c: number, d: number, second: number, horizon: number): number => {
+  const add = (c: number, d: number, second: number, horizon: number) => {
     const number = added++ % tables.length
     tables[number]!.entries.push([c, d, second])
     shares.add(c, d, number, second, horizon)
@@ -431,7 +431,7 @@ t.test('seconds count without a sign, until the year 2106', t => {
   const find = (horizon: number) => table.slotFor(hash, 1, 2, 3, 4, horizon)
   table.put(find(late - 1), 1, 2, 3, 4, late)
   t.strictSame([find(late - 1) < 0, find(late) < 0], [true, false], 'it lives, and then it is dead')
-  const live = (c: number, d: number, horizon: number): number[] => {
+  const live = (c: number, d: number, horizon: number) => {
     const visited: number[] = []
     table.countEachOf(c, d, horizon, { add: second => visited.push(second) })
     return visited
@@ -445,7 +445,7 @@ t.test('seconds count without a sign, until the year 2106', t => {
 
   let time = 2 ** 31 - 100
   const store = createMemoryStore({ max: 1000, now: () => time, steadyMs: () => time * 1000, randomBytes })
-  const put = (expiresAt: number): Outcome => record(store, idOf('a'), jktOf('a'), expiresAt)
+  const put = (expiresAt: number) => record(store, idOf('a'), jktOf('a'), expiresAt)
   t.strictSame(
     [put(2 ** 31 + 150), put(2 ** 31 + 150), put(2 ** 31 + 50)],
     ['first', 'seen', 'seen'],
@@ -498,7 +498,7 @@ t.test('a leap of both clocks is believed', async t => {
 t.test('a key has its share and no more, however its records are spread over time', async t => {
   const world = createWorld(400)
   let name = 0
-  const fill = (count: number): string[] => Array.from({ length: count }, () => world.record(name++, START + 1000, 'k'))
+  const fill = (count: number) => Array.from({ length: count }, () => world.record(name++, START + 1000, 'k'))
   world.record('short', START + 1, 'k')
   t.strictSame(new Set(fill(40)), new Set(['first']))
   world.pass(20 + LATE_RECORD_SECONDS)
@@ -614,7 +614,7 @@ t.test('a table finds what it holds, also around its end, and forgets the dead o
 t.test('ids are spread over the whole table, so that the search for one is short', async t => {
   const table = new IdTable(KEY, 1)
   const words = table.bytes / 4
-  const placesOf = (hashes: readonly number[]): number[] => hashes.map(hash => table.slotFor(hash, 1, 2, 3, 4, START))
+  const placesOf = (hashes: readonly number[]) => hashes.map(hash => table.slotFor(hash, 1, 2, 3, 4, START))
   const [half, whole] = [2 ** 30, 2 ** 31]
   t.strictSame(placesOf([0, half, whole - 1]), [0, words / 2, words - 5])
   t.strictSame(

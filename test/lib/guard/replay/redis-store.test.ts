@@ -36,13 +36,7 @@ function record (store: ReplayStore, name: string | number, expiresAt = inSecond
   )
 }
 
-interface Opened {
-  store: ReplayStore
-  events: ReplayStoreEvent[]
-  reasons: () => string[]
-}
-
-async function open (t: Test, place: RedisPlace, surroundings = patientSurroundings): Promise<Opened> {
+async function open (t: Test, place: RedisPlace, surroundings = patientSurroundings) {
   const events: ReplayStoreEvent[] = []
   const store = await createReplayStore({
     store: place,
@@ -60,7 +54,7 @@ async function open (t: Test, place: RedisPlace, surroundings = patientSurroundi
   }
 }
 
-async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>): Promise<FakeRedis> {
+async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>) {
   const fake = await startFakeRedis(...options)
   t.teardown(() => fake.stop())
   return fake
@@ -71,7 +65,7 @@ async function openOnFake (
   t: Test,
   parameters = '',
   surroundings = patientSurroundings
-): Promise<Opened & { fake: FakeRedis }> {
+) {
   const fake = await startFake(t)
   const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`, surroundings)
   await until('the store is ready', () => opened.store.state().ready)
@@ -83,7 +77,7 @@ const fixture = (name: string) => readFileSync(fixturePath(name))
 const CLIENT_TLS = { cert: fixture('client-a.cert.pem'), key: fixture('client-a.key.pem') }
 const PROVIDER_TLS = { cert: fixture('provider.cert.pem'), key: fixture('provider.key.pem') }
 
-const place = (path: string): { file: string } => ({ file: fixturePath(path) })
+const place = (path: string) => ({ file: fixturePath(path) })
 
 /**
  * Has the certificate of the fixtures accepted by all TLS of this process, as NODE_EXTRA_CA_CERTS would, until the end
@@ -100,7 +94,7 @@ function trustProvider (t: Test) {
   })
 }
 
-const recordsOf = (fake: FakeRedis): string[][] =>
+const recordsOf = (fake: FakeRedis) =>
   fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
 
 t.test('a client that has given up is started anew', async t => {
@@ -382,7 +376,7 @@ t.test('a server that hangs costs each record a fifth of a second, until its con
 function createTimers () {
   let now = 0
   let due: Array<{ at: number, run: () => void }> = []
-  const after = (ms: number, run: () => void): () => void => {
+  const after = (ms: number, run: () => void) => {
     due.push({ at: now + ms, run })
     return () => {}
   }
@@ -468,7 +462,7 @@ function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
     }
   })
   t.teardown(() => store.close())
-  const answerPolicy = (...answers: MemoryAnswer[]): void => link.policies.at(-1)!(answers)
+  const answerPolicy = (...answers: MemoryAnswer[]) => link.policies.at(-1)!(answers)
   /** The answers to all that is under way. */
   const answerSets = () => {
     for (const { done } of link.sets.splice(0)) done(null, 'OK')
@@ -569,7 +563,7 @@ t.test('a server that begins to evict is left within a second, idle or busy, and
   for (const isBusy of [false, true]) {
     const { store, link, changes, answerPolicy, answerSets, ...opened } = openOnLink(t)
     let n = 0
-    const live = (ms: number): void =>
+    const live = (ms: number) =>
       opened.live(
         ms,
         isBusy
@@ -657,7 +651,7 @@ t.test('of several servers one that evicts is enough, and one that does not answ
   t.equal(store.state().ready, true)
 })
 
-const replyError = (message: string): Error => Object.assign(new Error(message), { name: 'ReplyError' })
+const replyError = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' })
 
 /** A store that is up, with nothing under way. */
 function openReady (t: Test, now?: () => number) {
@@ -700,7 +694,7 @@ t.test('an error on a connection that is gone has no reason of its own', async t
 
 t.test('a server that refuses some records is ready again when it has refused none for a second', async t => {
   const { store, link, timers, changes, answerSets } = openReady(t)
-  const refuse = (name: string): Promise<Outcome> => {
+  const refuse = (name: string) => {
     const outcome = record(store, name)
     link.sets.find(({ ifAbsent }) => ifAbsent)!.done(replyError('OOM command not allowed'))
     link.sets.length = 0
@@ -771,7 +765,7 @@ t.test('an expired time is not sent, and its last second is', async t => {
 t.test('a record that waits for the first connection has 250 ms, and later ones 200', async t => {
   const { store, link, timers, answerPolicy } = openOnLink(t)
   const refusedAt: number[] = []
-  const put = (name: string): void =>
+  const put = (name: string) =>
     store.record(idOf(name), 'jkt', inSeconds(330), refusal => {
       if (refusal) refusedAt.push(timers.steadyMs())
     })
@@ -893,7 +887,7 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
     }
   }, () => nowMs)
   t.teardown(() => link.close())
-  const set = (ifAbsent = true): Promise<unknown> =>
+  const set = (ifAbsent = true) =>
     new Promise(resolve => link.set('k', 7, ifAbsent, (error, reply) => resolve(error ? error.message : reply)))
   t.equal(link.ready, false)
   await until('it is ready', () => events.length > 0)
@@ -950,10 +944,10 @@ t.test('a server that has become a replica is left for a new connection, once a 
  * Notes the times of timers that one part of the client starts, and has them run out at once if they are `hasty`, until
  * the end of the test.
  */
-function watchTimers (t: Test, part: string, hasty: boolean): number[] {
+function watchTimers (t: Test, part: string, hasty: boolean) {
   const { setTimeout: set } = globalThis
   const times: number[] = []
-  const put = (run: () => void, ms = 0, ...args: unknown[]): NodeJS.Timeout => {
+  const put = (run: () => void, ms = 0, ...args: unknown[]) => {
     const isOfPart = new Error().stack!.includes(part)
     if (isOfPart) times.push(ms)
     return set(run, isOfPart && hasty ? 0 : ms, ...args as [])
@@ -1321,7 +1315,7 @@ t.test('closing refuses records that are under way, waiting or later', async t =
 })
 
 t.test('errors of the client have stable names', async t => {
-  const error = (message: string, more: object = {}): Error => Object.assign(new Error(message), more)
+  const error = (message: string, more: object = {}) => Object.assign(new Error(message), more)
   t.equal(faultOf(error('x', { code: 'ECONNREFUSED' })), 'unreachable')
   t.equal(faultOf(error('x', { code: 'ETIMEDOUT' })), 'timeout')
   t.equal(faultOf(error('x', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })), 'tls')

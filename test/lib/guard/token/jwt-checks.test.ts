@@ -38,7 +38,7 @@ const OF_RFC_9068 = {
 } as const satisfies Row
 
 /** `accepted`, or the reason with what the log says about it. */
-function outcome (act: () => unknown): unknown {
+function outcome (act: () => unknown) {
   try {
     act()
     return 'accepted'
@@ -48,7 +48,7 @@ function outcome (act: () => unknown): unknown {
   }
 }
 
-function checkToken (header: object, claims: object, policy: Partial<TokenRules>): unknown {
+function checkToken (header: object, claims: object, policy: Partial<TokenRules>) {
   return outcome(() => {
     const text = encodeJws({ alg: 'RS256', ...header }, { ...CLAIMS, ...claims }, () => Buffer.from('signature'))
     return checkByRules({ ...readToken(text), now: NOW }, { ...POLICY, ...policy })
@@ -76,7 +76,7 @@ t.test('Header and claims of a token are checked against the rules, each row bes
             : `a ${typeof value}`
     return { claims: { [claim]: value }, expected: ['token_claim_invalid', { claim, expected, found }] }
   }
-  const otherAlg = (found: string): Row['expected'] => ['token_algorithm', { expected: 'RS256 ES256', found }]
+  const otherAlg = (found: string) => ['token_algorithm', { expected: 'RS256 ES256', found }]
   const rows: readonly Row[] = [
     { expected: 'accepted' },
     { header: { alg: 'ES256' } },
@@ -158,7 +158,7 @@ t.test('Header and claims of a token are checked against the rules, each row bes
     { claims: { aud: [] }, expected: ['token_audience', { claim: 'aud', expected: 'api', found: '' }] },
     ...[undefined, null, 1, {}, ['api', 1]].map(aud => nameless('aud', 'a text or a list of texts', aud)),
 
-    ...(['azp', 'client_id'] as const).flatMap((claim): Row[] => [
+    ...(['azp', 'client_id'] as const).flatMap((claim) => [
       { claims: { aud: undefined, [claim]: 'api' }, policy: { audienceClaim: claim } },
       { claims: { aud: undefined, [claim]: ['other', 'api'] }, policy: { audienceClaim: claim } },
       { claims: { [claim]: 'api' }, policy: { audienceClaim: claim } },
@@ -410,7 +410,7 @@ t.test('A chain of scopes may be longer than the call stack', async t => {
 })
 
 t.test('A list of issuers finds each by both spellings of its name', async t => {
-  const issuer = (name: string, covers?: 'opaque' | 'jwt'): TokenIssuer =>
+  const issuer = (name: string, covers?: 'opaque' | 'jwt') =>
     ({ issuer: name, introspection: covers && { covers } }) as TokenIssuer
   const [plain, jwt, opaque] = [issuer('https://a/'), issuer('https://b/', 'jwt'), issuer('https://c/', 'opaque')]
   const table = createIssuerTable([plain, jwt, opaque])
@@ -427,7 +427,7 @@ t.test('A function of the application is called once for each issuer, and the an
   const answers = new Map<string, TokenIssuer>()
   const gate: { hold?: Promise<void> } = {}
   const keys = { start () {}, async close () {}, isTrusted: () => true }
-  const issuer = (name: string): TokenIssuer =>
+  const issuer = (name: string) =>
     ({ issuer: name, keys, rules: { ...POLICY, issuer: name } }) as unknown as TokenIssuer
   const table = createDynamicIssuers({
     maxIssuers: 10,
@@ -438,7 +438,7 @@ t.test('A function of the application is called once for each issuer, and the an
       return answers.get(iss)
     }
   })
-  const find = async (iss: string): Promise<unknown> => (await table.find(iss))?.issuer
+  const find = async (iss: string) => (await table.find(iss))?.issuer
   const a = issuer('https://a/')
   answers.set('https://a/', a)
   t.strictSame(await Promise.all([find('https://a/'), find('https://a/')]), ['https://a/', 'https://a/'])
@@ -499,7 +499,7 @@ t.test('An application that cannot answer leaves its issuers undecided', async t
       return undefined
     }
   })
-  const find = async (): Promise<unknown> => await table.find('https://a/')
+  const find = async () => await table.find('https://a/')
   await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
   isDown = false
   t.equal(await find(), undefined, 'the failure is not kept')
@@ -508,7 +508,7 @@ t.test('An application that cannot answer leaves its issuers undecided', async t
 t.test('An issuer that is no longer listed is closed, and what it has signed is trusted no more', async t => {
   const closed: string[] = []
   const started: string[] = []
-  const issuer = (name: string): TokenIssuer =>
+  const issuer = (name: string) =>
     ({
       issuer: name,
       keys: {
@@ -558,7 +558,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   const clock = { nowMs: 0 }
   const gate: { hold?: Promise<void> } = {}
   const sources = new Map<string, TokenIssuer>()
-  const issuer = (name: string): TokenIssuer =>
+  const issuer = (name: string) =>
     ({
       issuer: name,
       keys: {
@@ -585,7 +585,7 @@ t.test('Only verified tokens make an issuer recent, and no number of other token
   }
   const [a, b, c] = ['https://a/', 'https://b/', 'https://c/']
   /** Which of the three had to go, in order. */
-  const gone = (): string[] => closed.filter(name => [a, b, c].includes(name))
+  const gone = () => closed.filter(name => [a, b, c].includes(name))
   await use(a)
   await use(b)
   for (let n = 0; n < 1100; n++) await table.find(`https://${n}/`)
@@ -673,7 +673,7 @@ function createIssuerThatAnswers (
     ...options
   })
   type Answered = { reason?: unknown, inquired?: Inquired }
-  const outcomeOf = (answer: Promise<Inquired>): Promise<Answered> =>
+  const outcomeOf = (answer: Promise<Inquired>) =>
     answer.then(inquired => ({ inquired }), (error: Refusal) => ({ reason: error.reason }))
   const claimsOf = (text: string, { isStranger = true, more = {} } = {}): Promise<Answered> =>
     outcomeOf(inquiry.claimsOf(text, isStranger, { ...POLICY, ...more }, NOW))

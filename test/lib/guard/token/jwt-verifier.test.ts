@@ -47,7 +47,7 @@ t.test('Another audience replaces the one of each issuer, and the resource of th
       verified: createVerifiedTokens(),
       clockToleranceSeconds: 5
     })
-    const outcomeOf = async (text: string): Promise<string> => {
+    const outcomeOf = async (text: string) => {
       try {
         await verifier.verify(text, 'Bearer', undefined, NOW)
         return 'accepted'
@@ -91,7 +91,7 @@ t.test('A fault of the revocations is thrown, or rejects, whether the token is k
   })
   const claims = { iss: ISSUER, sub: 'u', aud: 'one', exp: NOW + 60 }
   const text = encodeJws({ alg: 'RS256' }, claims, () => Buffer.from('x'))
-  const verify = async (): Promise<unknown> => verifier.verify(text, 'Bearer', verifier.known(text), NOW)
+  const verify = async () => verifier.verify(text, 'Bearer', verifier.known(text), NOW)
   t.equal(verifier.known(text), undefined)
   await t.rejects(verify(), { message: 'a fault' })
   t.hasStrict(verifier.known(text), { text })

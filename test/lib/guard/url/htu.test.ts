@@ -6,20 +6,19 @@ import { Refusal } from '../../../../lib/refusal.ts'
 import {
   verifyHtu,
   createRequestUrlResolver,
-  type HtuCause,
-  type RequestUrl
+  type HtuCause
 } from '../../../../lib/guard/url/request-url.ts'
 import { HTU_ADVICE } from '../../../../cli/explain/htu-advice.ts'
 
 /** The URL of a request to `target` of `base`, as the service makes it. */
-function urlOf (base: string, target: string): RequestUrl {
+function urlOf (base: string, target: string) {
   const resolve = createRequestUrlResolver({ trustProxy: false, publicUrl: base })
   return resolve(
     { target, headers: {}, host: undefined, hostCount: 0, encrypted: false, remoteAddress: undefined } as Message
   )
 }
 
-function refusalOf (act: () => unknown): Refusal {
+function refusalOf (act: () => unknown) {
   try {
     act()
   } catch (error) {

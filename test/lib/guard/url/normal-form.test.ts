@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Message } from '../../../../lib/guard/message.ts'
 import { Refusal } from '../../../../lib/refusal.ts'
-import { verifyHtu, createRequestUrlResolver, type RequestUrl } from '../../../../lib/guard/url/request-url.ts'
+import { verifyHtu, createRequestUrlResolver } from '../../../../lib/guard/url/request-url.ts'
 import { parseHttpUrl } from '../../../../lib/guard/url/http-url.ts'
 import { anyText } from '../../../helpers/any-text.ts'
 
@@ -11,12 +11,12 @@ const options = { seed: SEED, numRuns: Number(process.env['FC_RUNS'] ?? 100) }
 t.comment(`seed ${SEED}`)
 
 /** The URL of a request, as the service makes it out of Host and target. */
-function urlOf (host: string, target: string): RequestUrl {
+function urlOf (host: string, target: string) {
   const resolve = createRequestUrlResolver({ trustProxy: false, publicUrl: undefined })
   return resolve({ target, headers: {}, host, hostCount: 1, encrypted: false, remoteAddress: undefined } as Message)
 }
 
-function reasonOf (act: () => unknown): string {
+function reasonOf (act: () => unknown) {
   try {
     act()
     return 'accepted'
@@ -26,7 +26,7 @@ function reasonOf (act: () => unknown): string {
   }
 }
 
-const among = (chars: string): fc.Arbitrary<string> => fc.constantFrom(...chars)
+const among = (chars: string) => fc.constantFrom(...chars)
 const UNRESERVED = 'ABCXYZabcxyz0189-_~'
 const label = fc.string({ unit: among('abcxyz019'), minLength: 1, maxLength: 8 })
 const host = fc.oneof(
@@ -60,7 +60,7 @@ function respell (
   host: string,
   port: number | undefined,
   path: string
-): string {
+) {
   const escape = (char: string, at: number) =>
     escaped[at % 40] && UNRESERVED.includes(char) ? `%${char.charCodeAt(0).toString(16).padStart(2, '0')}` : char
   const spelt = path.replace(

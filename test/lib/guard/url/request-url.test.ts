@@ -17,7 +17,7 @@ const PLAIN: UrlSettings = { trustProxy: false, publicUrl: undefined }
 const TRUSTING: UrlSettings = { trustProxy: ['127.0.0.1'], publicUrl: undefined }
 
 /** A request as it comes in; what the row does not name is plain and accepted. */
-function wireOf (part: Partial<Message> = {}): Message {
+function wireOf (part: Partial<Message> = {}) {
   return {
     target: '/api',
     headers: {},
@@ -30,7 +30,7 @@ function wireOf (part: Partial<Message> = {}): Message {
 }
 
 /** The URL, or the reason of the refusal and its detail's word. */
-function outcome (settings: UrlSettings, part: Partial<Message>): string {
+function outcome (settings: UrlSettings, part: Partial<Message>) {
   try {
     return createRequestUrlResolver(settings)(wireOf(part)).href
   } catch (error) {
@@ -468,7 +468,7 @@ t.test('No bad input turns the proof of one resource into that of another', asyn
   for (const settings of [PLAIN, TRUSTING]) {
     for (const part of hostile) {
       const title = JSON.stringify(part)
-      const compare = (proof: string): void =>
+      const compare = (proof: string) =>
         verifyHtu(proof, createRequestUrlResolver(settings)(wireOf({ target: '/other', ...part })))
       t.throws(() => compare(proofOfTest), { name: 'Refusal' }, title)
     }

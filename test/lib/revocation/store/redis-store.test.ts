@@ -27,7 +27,7 @@ import { until } from '../../../helpers/until.ts'
 
 const t = testsAtOnce()
 const ISSUER = 'https://issuer.example'
-const now = (): number => Date.now() / 1000
+const now = () => Date.now() / 1000
 const k = (sub: string, issuer = ISSUER) => keyOf(['sub', issuer, sub])
 const entry = (sub: string, given: Partial<RevocationEntry> = {}): RevocationEntry => ({
   key: k(sub),
@@ -89,7 +89,7 @@ t.test('A log of the version before becomes records, once, and is in force from 
 }, async t => {
   const server = await startRedis(t)
   const clockMs = 1_700_000_000_000
-  const row = (sub: string, effect: string, given: object = {}): Promise<string> =>
+  const row = (sub: string, effect: string, given: object = {}) =>
     server.command(
       'XADD',
       LOG,
@@ -319,7 +319,7 @@ t.test('An instance passes its own rows only if it has read all before them', { 
 })
 
 /** The log of the version before: each row ends a session of its own. */
-async function writeLog (t: Test, port: number, size: number): Promise<Redis> {
+async function writeLog (t: Test, port: number, size: number) {
   const redis = new Redis(port)
   t.teardown(() => redis.disconnect())
   const rows = redis.pipeline()

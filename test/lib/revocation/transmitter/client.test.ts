@@ -24,7 +24,7 @@ import { startEventTransmitter, type EventTransmitter } from '../../../helpers/e
 const calls = createTransport()
 const CONFIGURATION = 'GET /.well-known/ssf-configuration'
 
-async function configure (address: TransmitterAddress): Promise<TransmitterConfiguration> {
+async function configure (address: TransmitterAddress) {
   const session = calls.open()
   try {
     return await fetchTransmitterConfiguration(address, session)
@@ -57,7 +57,7 @@ async function open (transmitter: EventTransmitter, given: Partial<TransmitterCl
 const readStreams = async (client: TransmitterClient, streamId?: string) => (await client.readStreams(streamId)).streams
 
 /** The word of a failure and its status, or what came. */
-async function outcomeOf (run: Promise<unknown>): Promise<unknown> {
+async function outcomeOf (run: Promise<unknown>) {
   try {
     return await run
   } catch (error) {
@@ -375,7 +375,7 @@ t.test('Whether streams were read, and as a list, is known of each answer', asyn
 t.test('Of an answer to a poll that is too large, the first event is read', async t => {
   const transmitter = await startEventTransmitter(t)
   const client = await open(transmitter)
-  const poll = async (answer: unknown): Promise<unknown> => {
+  const poll = async (answer: unknown) => {
     transmitter.answers['POST /poll'] = [200, answer]
     return outcomeOf(client.poll(`${transmitter.url}/poll`, {}))
   }

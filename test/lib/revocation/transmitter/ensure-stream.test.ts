@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { ProviderFailure } from '../../../../lib/guard/provider/provider-failure.ts'
 import { createTransport } from '../../../../lib/guard/provider/transport.ts'
 import { KNOWN_EVENT_TYPES } from '../../../../lib/revocation/effects.ts'
-import { createTransmitterClient, type TransmitterClient } from '../../../../lib/revocation/transmitter/client.ts'
+import { createTransmitterClient } from '../../../../lib/revocation/transmitter/client.ts'
 import { ensureStream, type Ensured, type EnsuredStream } from '../../../../lib/revocation/transmitter/ensure-stream.ts'
 import { destinationOf } from '../../../../lib/revocation/transmitter/own-stream.ts'
 import { startEventTransmitter, type EventTransmitter } from '../../../helpers/event-transmitter.ts'
@@ -19,7 +19,7 @@ const CHANGE = { events_requested: KNOWN_EVENT_TYPES, description: 'Holdfast' }
 
 type Given = Partial<EnsuredStream> & { isTaking?: boolean }
 
-function clientOf (remote: EventTransmitter): TransmitterClient {
+function clientOf (remote: EventTransmitter) {
   const configuration = {
     issuer: remote.url,
     jwksUri: `${remote.url}/keys`,
@@ -235,7 +235,7 @@ t.test('An agreed Authorization is sent again, unless the stream shows that it h
 })
 
 t.test('Of two that are alike the younger is ended, and never one that may be of another service', async t => {
-  const stream = (id: string, more: object): object => ({ ...WHOLE, stream_id: id, ...more })
+  const stream = (id: string, more: object) => ({ ...WHOLE, stream_id: id, ...more })
   const ours = 'Holdfast'
   const rows: ReadonlyArray<readonly [string, Given, readonly object[], readonly string[]]> = [
     ['pushed here', PUSH, ['a', 'b', 'c'].map(id => stream(id, { delivery: OURS })), ['b', 'c']],
@@ -294,10 +294,10 @@ t.test('A list without end is not worked through', async t => {
 })
 
 /** Keeps streams, at most so many, and takes its time. */
-function keeping (remote: EventTransmitter, most: number, isSorted: boolean): Array<Record<string, unknown>> {
+function keeping (remote: EventTransmitter, most: number, isSorted: boolean) {
   const streams: Array<Record<string, unknown>> = []
   let made = 0
-  const idIn = (path: string): string | null => new URL(path, remote.url).searchParams.get('stream_id')
+  const idIn = (path: string) => new URL(path, remote.url).searchParams.get('stream_id')
   Object.assign(remote.answers, {
     'GET /stream': async ({ path }: { path: string }) => {
       await delay(Math.random() * 20)

@@ -51,7 +51,7 @@ async function start (t: Test, { isLeader = true, wrongMs = 0, prepare, onKeyEve
   const news: RevocationEntry[] = []
   const store: { fault?: Error | undefined } = {}
   const clock = { ms: 0, wrongMs }
-  const now = (): number => (Date.now() + clock.ms + clock.wrongMs) / 1000
+  const now = () => (Date.now() + clock.ms + clock.wrongMs) / 1000
   const stream = createTransmitter({
     issuer: remote.url,
     delivery: 'poll',
@@ -301,7 +301,7 @@ t.test('A stream whose verification does not come back is failing, and one that 
     const polls = remote.bodies('POST /poll').length
     await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
   }
-  const answer = async (): Promise<unknown> => {
+  const answer = async () => {
     const { state } = remote.bodies('POST /verify').at(-1) as { state: string }
     return receiver.take(remote.set(VERIFICATION, { state, event_timestamp: Date.now() + clock.ms }), stream.sender)
   }
