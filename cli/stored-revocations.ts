@@ -27,6 +27,7 @@ export const COMMANDS = [
   'HMGET',
   'HSCAN',
   'HSET',
+  'INFO',
   'PTTL',
   'SET',
   'TIME',
@@ -51,6 +52,7 @@ local function try(name, ...)
 end
 local text, hash, stream = KEYS[1], KEYS[2], KEYS[3]
 try('TIME')
+try('INFO', 'server')
 try('SET', text, '1', 'PX', '1000')
 try('GET', text)
 try('PTTL', text)

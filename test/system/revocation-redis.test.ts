@@ -190,7 +190,7 @@ t.test('A user without a right that is needed is a fault, and the one with all t
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const rights = ['on', '>hunter2', '~{holdfast:revocation}:*', '+info', ...COMMANDS.map(name => `+${name.toLowerCase()}`)]
+  const rights = ['on', '>hunter2', '~{holdfast:revocation}:*', ...COMMANDS.map(name => `+${name.toLowerCase()}`)]
   await server.command('ACL', 'SETUSER', 'revoker', ...rights)
   await server.command('ACL', 'SETUSER', 'lame', ...rights, '-hset')
   const one = startInstance(t, server.port, { user: 'revoker:hunter2@' })

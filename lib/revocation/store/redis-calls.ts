@@ -40,6 +40,8 @@ export function createRedisCalls (
   let count = ''
   /** When the store last answered a read, in seconds of its clock. */
   let readAt = 0
+  /** The run of the server whose records are read. */
+  let scanned = ''
   /** Up to where the changes were read. `$`: the next read finds that out. */
   let place = '$'
   /** The other instances at the last look, and when each has last said something. */
@@ -189,19 +191,26 @@ export function createRedisCalls (
       }),
     /**
      * Reads the records from a cursor on, in pages of about so many: the next is on its way while one is taken. Returns
-     * the next cursor.
+     * the next cursor, or undefined once all were read.
      */
-    scan: (call: RedisCall, cursor: string, goesOn: () => boolean) =>
+    scan: (call: RedisCall, from: string, goesOn: () => boolean) =>
       inTurn(async () => {
+        let cursor = from
         let asked = readPage(call, cursor)
         for (;;) {
-          const [next, found] = await asked
+          const [next, found, run] = await asked
+          if (cursor === '0') scanned = run
+          else if (run !== scanned) return '0'
           const isLast = next === '0' || !goesOn()
           if (!isLast) asked = readPage(call, next)
           // The store has it if it has the next call.
           for (let n = 0; n < found.length; n += 2) take(found[n]!, found[n + 1]!, true, calls + 1)
-          if (next === '0') view.forgetUnseen()
+          if (next === '0') {
+            view.forgetUnseen()
+            return undefined
+          }
           if (isLast) return next
+          cursor = next
         }
       }),
     /** Removes what is over of a page of the records. Returns the next cursor, and how many were removed. */
@@ -214,10 +223,13 @@ export function createRedisCalls (
   }
 }
 
-/** A page of the records from a cursor on: the next cursor, and keys and records by turns. */
-export async function readPage (call: RedisCall, cursor: string): Promise<[next: string, found: string[]]> {
-  const [next, found] = await call('eval', SCAN, 1, RECORDS, cursor, PAGE) as [string, string]
-  return [next, JSON.parse(found)]
+/** A page of the records from a cursor on: the next cursor, keys and records by turns, and the run of the server. */
+export async function readPage (
+  call: RedisCall,
+  cursor: string
+): Promise<[next: string, found: string[], run: string]> {
+  const [next, found, run] = await call('eval', SCAN, 1, RECORDS, cursor, PAGE) as [string, string, string]
+  return [next, JSON.parse(found), run]
 }
 
 /** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */

@@ -159,8 +159,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
 
   /** Reads the records for a while. */
   async function scan (own: number): Promise<void> {
-    const next = await calls.scan(call, cursor!, forMs(LOOK_MS, own))
-    cursor = next === '0' ? undefined : next
+    cursor = await calls.scan(call, cursor!, forMs(LOOK_MS, own))
   }
 
   /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */

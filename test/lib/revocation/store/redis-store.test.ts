@@ -679,3 +679,27 @@ t.test('A sender of much delays no other', { skip: skipRedis }, async t => {
   t.equal(written.length, 9)
   t.ok(written.indexOf('b') < written.indexOf('a2'), written.join(' '))
 })
+
+t.test('A server that takes the place of another while the records are read is read from the beginning', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t, ['--appendonly', 'yes', '--appendfsync', 'always'])
+  const redis = new Redis(server.port)
+  t.teardown(() => redis.disconnect())
+  const text = writeRecord(recordOf(entry('u'), { heard: Math.floor(now()), life: 86_400, now: now() }))
+  const size = 10_000
+  await redis.hset(RECORDS, Object.fromEntries(Array.from({ length: size }, (_, n) => [k(`u${n}`), text])))
+  const link = interceptedLink(server.port)
+  let pages = 0
+  link.before = async (_command, script) => {
+    if (script !== SCAN || ++pages !== 5) return
+    // Each Redis has an order of its own.
+    await server.kill()
+    await server.start()
+  }
+  // Each page is a step of its own.
+  const surroundings = { ...patientWriters, steadyMs: () => processSurroundings.steadyMs() + pages * 300 }
+  const reader = startInstance(t, server.port, { open: link.open, surroundings })
+  await reader.loaded()
+  t.equal(reader.view.size(), size)
+})
