@@ -58,7 +58,7 @@ export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
     const status = isGate && request.raw.url!.startsWith('/verify/') ? 403 : statusOf(error)
     // The server is the one thing that is shared with the service: the request belongs to the root, and the service may
     // be a plugin below.
-    request.server.server.emit(UNROUTABLE, request, reply)
+    request.server.server.emit(UNROUTABLE, request, reply, status)
     answer(reply, form, status, 'The request target is not valid.')
   }
 }

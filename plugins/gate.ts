@@ -22,6 +22,7 @@ import type { CountedReason } from '../lib/report/metrics/tallies.ts'
 import { Refusal } from '../lib/refusal.ts'
 import { scopesOf } from '../lib/guard/requirement/route-guard.ts'
 import type { UpgradedConnection } from '../lib/gate/upstream/upgrade.ts'
+import { UNROUTABLE } from '../server/request-ends.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { takeExpectations, takeUpgrades } from './gate/upgrades.ts'
 
@@ -94,6 +95,11 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
         'there, tools included, needs no more than they ask for'
     )
   }
+  app.server.on(UNROUTABLE, (request: FastifyRequest, _reply: FastifyReply, status: 400 | 403) => {
+    // Without an upstream only proxies have a door here.
+    if (settings.upstream === undefined && status !== 403) return
+    refused(request, new Refusal('target_path', { detail: { cause: 'escape' } }), status)
+  })
   if (settings.upstream !== undefined) {
     if (observing || settings.rules.some(({ upgrade }) => upgrade)) takeUpgrades(app.server, app.routing, upgrades)
     takeExpectations(app.server, app.connections.inTurn(app.routing), expecting)

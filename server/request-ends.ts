@@ -1,6 +1,9 @@
 import type { RequestEnd } from '../lib/report/metrics/tallies.ts'
 
-/** The event of the HTTP server for a request that Fastify cannot route, and its reply: no hook sees them. */
+/**
+ * The event of the HTTP server for a request that Fastify cannot route, its reply and the status of that: no hook sees
+ * them.
+ */
 export const UNROUTABLE: string = 'holdfast.unroutable'
 
 /** Most requests have no mark. */

@@ -308,6 +308,8 @@ t.test(
     expect('a path without a rule, beside a proof', { reason: 'no_rule', status: 404, route: undefined })
     await call(site, { path: '/orders/%2e%2e/x' })
     expect('a path with dots', { reason: 'target_path', status: 400, route: undefined })
+    await call(site, { path: '/orders/%zz', lines: bearerLines(good) })
+    expect('a path that the router cannot read', { reason: 'target_path', status: 400, route: undefined })
 
     const asks = (lines: readonly string[]) => call(site, { path: '/verify/nginx', lines })
     const original = (
@@ -353,6 +355,13 @@ t.test(
     expect('forward auth without a rule', { reason: 'no_rule', ...unruled })
     await asks(original('/orders//7'))
     expect('forward auth with a path that is read in two ways', { reason: 'target_path', ...unruled })
+    await call(site, { path: '/verify/envoy/%zz', lines: ['X-Forwarded-For: 198.51.100.7'] })
+    expect('forward auth with a path that the router cannot read', {
+      reason: 'target_path',
+      ...unruled,
+      method: 'GET',
+      ip: '127.0.0.1'
+    })
     await asks(bearerLines(good))
     expect('forward auth without an original', { reason: 'question_refused', status: 403, route: undefined })
 

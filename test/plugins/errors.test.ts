@@ -140,6 +140,11 @@ t.test('A target that cannot be routed is 400, and 403 for a forward-auth proxy'
     400,
     400
   ])
+  t.match(
+    (await gate.inject('/metrics')).body,
+    /^holdfast_refusals_total\{reason="target_path"\} 1$/m,
+    'without an upstream only proxies have a door at a gate'
+  )
   t.strictSame(await Promise.all(['/verify/envoy/%zz', '/%zz'].map(url => statusOf(app, url))), [400, 400])
 })
 
