@@ -141,12 +141,14 @@ export function createRedisCalls (
         const isForgotten = known < 0 && isSame &&
           Number(last) / 1000 + clock.offsetOf(count) > readAt + FORGET_MS / 1000
         const isLost = known < answered && !isForgotten
-        readAt = clock.seconds()
+        const awaySeconds = clock.seconds() - readAt
+        readAt += awaySeconds
         answered = known
         if (isLost) view.lose(known)
         // Others have read on, and what this instance has missed is gone.
         const isBehind = isForgotten || (!isLost && place !== '$' && isBefore(place, floor))
-        if (isBehind) view.expectAll()
+        // Until then, the store still says what was lifted.
+        if (isBehind && awaySeconds >= view.lifeSeconds) view.expectAll()
         // What was written instead of what was lost stands behind the place that the store knows.
         place = isLost ? found || '0-0' : isBehind ? '$' : last
         if (!isLost && !isForgotten && found !== '') {
