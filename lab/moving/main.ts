@@ -1,6 +1,6 @@
-import { testWith, type GoProgram } from '../go-program.ts'
+import { testWith } from '../go-program.ts'
 
-const OAUTH2_PROXY: GoProgram = {
+const OAUTH2_PROXY = {
   name: 'oauth2-proxy',
   module: 'github.com/oauth2-proxy/oauth2-proxy/v7',
   version: '7.15.6',
@@ -10,7 +10,7 @@ const OAUTH2_PROXY: GoProgram = {
 }
 
 /** Later releases are no versions of its module: their major is above 1, and its path does not say so. */
-const OATHKEEPER: GoProgram = {
+const OATHKEEPER = {
   name: 'oathkeeper',
   module: 'github.com/ory/oathkeeper',
   version: '0.40.9',

@@ -109,7 +109,7 @@ t.test('The API is named by resource as well as by audience.', async t => {
 })
 
 t.test('A token request that cannot be read or granted is a clean error.', async t => {
-  const rows: Array<{ title: string, text: string, status: number, error: string }> = [
+  const rows = [
     { title: 'nothing', text: '', status: 400, error: 'invalid_request' },
     { title: 'broken JSON', text: '{"grant_type":', status: 400, error: 'invalid_request' },
     { title: 'an array', text: '[]', status: 400, error: 'invalid_request' },

@@ -4,7 +4,7 @@ import { createCertificateReader } from '../../lib/guard/certificate/client-cert
 import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'
 import { verifyProof } from '../../lib/guard/dpop/proof.ts'
 import { rulesOfIssuer } from '../../lib/assembly/create-issuers.ts'
-import { arrivedRequest, createGuard, type Guard } from '../../lib/guard/guard.ts'
+import { arrivedRequest, createGuard } from '../../lib/guard/guard.ts'
 import type { KeySource } from '../../lib/guard/provider/key-source.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
@@ -78,7 +78,7 @@ function createService (publicUrl = 'https://api.example') {
     findSigner: findSignerByCrypto,
     verified: createVerifiedTokens()
   })
-  const guard: Guard = createGuard({
+  const guard = createGuard({
     mode: 'ALLOWED',
     tokens,
     proofs: {

@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { createMcpClient } from '../../examples/mcp/client.ts'
 import mcp from '../../examples/mcp/mcp.ts'
-import { CLIENT_ID, startSite, type Site } from '../../examples/mcp/site.ts'
+import { CLIENT_ID, startSite } from '../../examples/mcp/site.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { linesOf } from '../helpers/command-line.ts'
@@ -13,7 +13,7 @@ import type { Issuer } from '../helpers/issuer.ts'
 import { createVisitor, logInAs } from '../helpers/visitor.ts'
 
 const redirectUrl = `http://localhost:${await freePort()}/callback`
-const site: Site = await startSite({ port: await freePort(), redirectUrl })
+const site = await startSite({ port: await freePort(), redirectUrl })
 t.teardown(() => site.close())
 const base = new URL(site.url).origin
 

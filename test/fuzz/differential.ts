@@ -1,4 +1,4 @@
-import { factsOf, findDifference, findLost, recordOf, type Facts } from './differences.ts'
+import { factsOf, findDifference, findLost, recordOf } from './differences.ts'
 import { MUTATIONS, type Mutation } from './mutations.ts'
 import { openOurs, type Ours } from './ours.ts'
 import { goodParts, make, type Made } from './parts.ts'
@@ -63,7 +63,7 @@ export async function openDifferential (
     const usedAt = used.get(record) ?? -Infinity
     const our = await ours.judge(made.wire)
     const their = await askTheirs(made.wire)
-    const facts: Facts = { ...known, isUsed: now - usedAt <= LONGEST_RECORD, ours: our, theirs: their }
+    const facts = { ...known, isUsed: now - usedAt <= LONGEST_RECORD, ours: our, theirs: their }
     // A proof that is seen again with a later time keeps its record for longer.
     if ((our === undefined && made.proof !== undefined) || (our === 'proof_replayed' && facts.isUsed)) {
       used.set(record, now)
@@ -84,7 +84,7 @@ export async function openDifferential (
   async function run (number: number) {
     const mutations = chooseMutations(seed, number)
     const first = await judge(makeCase(number, mutations, `${seed}-${number}`), mutations)
-    const cases: Case[] = [first]
+    const cases = [first]
     // If theirs would refuse each change by itself, each of them must be explained. Otherwise one could hide behind
     // another.
     if (first.difference && first.ours === undefined && mutations.length > 1) {

@@ -4,7 +4,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
-import { createGuard, type RequestGuard } from '../../packages/holdfast/guard.ts'
+import { createGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
@@ -178,7 +178,7 @@ async function openPlugin (options: object) {
 
 async function openGuard (options: object) {
   let count = 0
-  const guard: RequestGuard = await createGuard({ ...options, logger: SILENT } as Parameters<typeof createGuard>[0])
+  const guard = await createGuard({ ...options, logger: SILENT } as Parameters<typeof createGuard>[0])
   async function answer (request: IncomingMessage, response: ServerResponse) {
     const verdict = await guard.check(request, REQUIREMENTS[asked(request)])
     if (!verdict.admitted) {

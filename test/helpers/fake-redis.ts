@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer as createTcpServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 
 /** What a server answers to one command: bytes of RESP2, null to hang, or the end of the connection. */
@@ -34,7 +34,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
   const sockets = new Set<Socket>()
   const keys = new Set<string>()
   let connections = 0
-  const server: Server = tls ? createTlsServer(tls) : createTcpServer()
+  const server = tls ? createTlsServer(tls) : createTcpServer()
   server.on(tls ? 'secureConnection' : 'connection', serve)
   server.on('tlsClientError', () => {})
 

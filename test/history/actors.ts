@@ -88,7 +88,7 @@ async function say (
   const at = name.words.indexOf(word)
   if (status === 202 || status === 204) {
     // The service dates what an operator says.
-    const dated: Span = moment ?? [start, wasAhead || isAhead() ? Infinity : end + 1000]
+    const dated = moment ?? [start, wasAhead || isAhead() ? Infinity : end + 1000]
     name.words[at] = { ...word, moment: dated, time: [start, end], outcome: 'acknowledged' }
     return
   }
@@ -169,7 +169,7 @@ function tokenOf (book: Book, name: Name, which: string) {
   const iat = (which === 'first' ? name.bornSeconds : now) + ISSUER_CLOCKS[name.issuer]!
   const exp = iat + LIFE_SECONDS
   if (exp <= now) return undefined
-  const probe: Probe = { iat, ...which === 'old login' && { authTime: name.bornSeconds } }
+  const probe = { iat, ...which === 'old login' && { authTime: name.bornSeconds } }
   const claims = name.kind === 'session' ? { sid: name.id, sub: `of ${name.id}` } : { sub: name.id }
   const token = book.world.issuers[name.issuer]!.token({ ...claims, iat, exp, auth_time: probe.authTime })
   const made = { token, probe, endSeconds: exp - 1 }

@@ -15,7 +15,7 @@ import { sendRaw } from '../helpers/wire.ts'
 
 t.test('A fault of any route is answered in the configured form, without its text, and logged', async t => {
   const issuer = await startIssuer(t)
-  const paths: string[] = ['/unknown']
+  const paths = ['/unknown']
   const { app, log } = await startApp(t, issuer, { ERROR_BODY: 'detailed' }, undefined, app => {
     app.addHook('onRoute', ({ method, url }) => {
       if (method === 'GET') paths.push(url)

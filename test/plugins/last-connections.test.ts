@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { mock } from 'node:test'
 import Fastify from 'fastify'
@@ -33,7 +33,7 @@ async function start (t: Parameters<typeof startApp>[0], values: object = {}) {
 
   async function open (text: string) {
     const accepted = once(app.server, 'connection')
-    const socket: Socket = connect(port, '127.0.0.1', () => socket.write(text))
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
     const seen = { text: '', open: true }
     const ended = new Promise<void>(resolve =>
       socket.on('close', () => {

@@ -498,7 +498,7 @@ t.test('Each example answer is what a call gives, by Bearer and by DPoP', async 
         ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } })
       })
       const target = url + path.replace('{path}', '7')
-      const headers: Record<string, string> = security.length === 0
+      const headers = security.length === 0
         ? {}
         : { authorization: `${scheme} ${token}`, ...scheme === 'DPoP' && { dpop: client.proof({ token, url: target }) } }
       const answer = await fetch(target, { headers })

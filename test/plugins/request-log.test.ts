@@ -37,7 +37,7 @@ const ofProof = (parts: Partial<ProofParts>): Build => world => {
   const token = world.bound()
   return { lines: dpop(token, world.proof(token, parts)) }
 }
-const accepted: Build = ofProof({})
+const accepted = ofProof({})
 
 const now = () => Math.floor(Date.now() / 1000)
 

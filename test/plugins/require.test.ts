@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import auth from '../../plugins/auth.ts'
@@ -809,7 +809,7 @@ t.test('The requirement of a route is checked when the route is made', async t =
   list.push('b')
   t.hasStrict(requirement, { scope: ['a'], claims: [{ allowed: ['a'] }] })
   t.equal(requirement.scope!.length, 1, 'what is changed afterwards changes nothing')
-  const early: FastifyInstance['require'] = Fastify().require
+  const early = Fastify().require
   t.equal(early, undefined, 'before the plugin has loaded there is nothing to call')
 })
 
@@ -857,7 +857,7 @@ t.test('A requirement with inherited, hidden or missing parts throws when the ro
   )
   t.equal(app.requireScope({ any: ['a'] }).requirement.anyScope?.join(), 'a')
 
-  const gap: string[] = ['a']
+  const gap = ['a']
   gap.length = 2
   const lists: Record<string, unknown> = {
     'a gap': gap,

@@ -18,10 +18,10 @@ import {
 import { sendRaw } from '../helpers/wire.ts'
 
 const skip = nginxProgram === undefined && 'nginx is not installed'
-const ACCEPTED: Answer = { status: 200, reason: 'accepted' }
-const MISMATCH: Answer = { status: 401, reason: 'htu_mismatch' }
+const ACCEPTED = { status: 200, reason: 'accepted' }
+const MISMATCH = { status: 401, reason: 'htu_mismatch' }
 /** By nginx itself: the service has not seen it. */
-const MISDIRECTED: Answer = { status: 421, reason: 'none' }
+const MISDIRECTED = { status: 421, reason: 'none' }
 
 /** What a client could send to pass for another one: all of it must be gone behind nginx. */
 const FORGED = [
@@ -45,7 +45,7 @@ const FORGED_FIELDS = {
 }
 
 // Each must come through nginx byte for byte.
-const PATHS: string[] = [
+const PATHS = [
   '/api/private',
   '/api/users/1',
   '/api/users/a%2Fb',
@@ -189,7 +189,7 @@ async function tryAuthorities (t: Test, site: Site, base: string) {
   }, 'two Host lines')
   t.equal((await sendRaw(site.origin, [`GET ${path} HTTP/1.0`])).status, 421, 'no Host')
 
-  const targets: Array<{ origin: string, host: string, answer: Answer }> = [
+  const targets = [
     { origin: `http://${name}`, host: name, answer: ACCEPTED },
     { origin: `http://${name}:80`, host: `${name}:80`, answer: ACCEPTED },
     { origin: `http://${name}:8443`, host: name, answer: MISDIRECTED },

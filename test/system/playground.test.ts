@@ -153,7 +153,7 @@ const CHECKS =
 
 /** How many checks are shown as passed, folded or not, and the others that were reached. */
 async function readChecks (page: Page) {
-  const outcomes: string[] = await page.locator('#checks li[data-check]').evaluateAll(rows =>
+  const outcomes = await page.locator('#checks li[data-check]').evaluateAll(rows =>
     rows.map(row => `${row.getAttribute('data-check')} ${row.className}`)
   )
   const other = outcomes.filter(outcome => !/ (?:passed|not-reached)$/.test(outcome))

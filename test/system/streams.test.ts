@@ -18,7 +18,7 @@ interface Wire {
 }
 
 function open ({ url, prefix, connect }: ShippedSite, path: string, lines: readonly string[] = []) {
-  const wire: Wire = { socket: connect(), received: '' }
+  const wire = { socket: connect(), received: '' }
   wire.socket.on('data', chunk => {
     wire.received += chunk
   }).on('error', () => {})

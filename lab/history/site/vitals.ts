@@ -12,7 +12,7 @@ export interface Vitals {
  * How much more than at the start an instance may have at the end. Caches of tokens and keys fill up in between; kept
  * connections come and go.
  */
-const MAY_GROW: Vitals = { descriptors: 25, timers: 25, heapMb: 15, rssMb: 120 }
+const MAY_GROW = { descriptors: 25, timers: 25, heapMb: 15, rssMb: 120 }
 
 export function findGrown (name: string, before: Vitals, after: Vitals): string[] {
   return (Object.keys(MAY_GROW) as Array<keyof Vitals>)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { findRule, type FoundRule, type GateRequest } from '../../../cli/explain/rule.ts'
+import { findRule, type GateRequest } from '../../../cli/explain/rule.ts'
 import { settingsFromOptions } from '../../../lib/settings/options.ts'
 import { readGate } from '../../../lib/settings/validation.ts'
 
@@ -10,7 +10,7 @@ const RULES = [
 
 /** What is found, and by the path of its rule where one holds. */
 async function find (request: GateRequest, gate: object = { upstream: 'http://a', rules: RULES }) {
-  const found: FoundRule = findRule(request, await readGate(settingsFromOptions({ gate })))
+  const found = findRule(request, await readGate(settingsFromOptions({ gate })))
   switch (found.kind) {
     case 'refused':
       return [found.kind, found.detail.cause]

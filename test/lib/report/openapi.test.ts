@@ -2,7 +2,7 @@ import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import { describeGuards } from '../../../lib/report/openapi/app-document.ts'
 import { describeGuard } from '../../../lib/report/openapi/describe.ts'
-import type { OpenapiDocument, Parameter, Reference } from '../../../lib/report/openapi/document.ts'
+import type { Parameter, Reference } from '../../../lib/report/openapi/document.ts'
 import { renderPage } from '../../../routes/docs/page.ts'
 import { ANY_TOKEN } from '../../../lib/guard/requirement/requirement.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type RouteHooks
 } from '../../../lib/guard/requirement/route-guard.ts'
 
-const base: OpenapiDocument = {
+const base = {
   openapi: '3.1.0',
   info: { title: '<b>"A" & B</b>', version: '1' },
   paths: {},

@@ -46,7 +46,7 @@ t.test('Every form of an assignment is read, on each Node.', async t => {
     const title = JSON.stringify(text).replaceAll('\u2028', '\\u2028')
     t.strictSame(parseDotenv(text), { variables, problems: [] }, title)
     // fastify-cli has Node read the file first, which misreads some of it.
-    const environment: Record<string, string | undefined> = { ...parseEnv(text) }
+    const environment = { ...parseEnv(text) }
     applyDotenv(environment, text)
     t.strictSame(environment, { ...variables }, `${title} in the environment`)
   }

@@ -195,7 +195,7 @@ t.test('A value of the file is a number if no digit is lost, and otherwise the t
 
 t.test('A mistake in the file is reported with its line and key, never with a value.', async t => {
   const unknown = 'unknown key'
-  const cases: Array<{ text: string, problems: string[], isUnread: boolean }> = [
+  const cases = [
     { text: 'idp:\n  domain: s3cret.example\n  audience: s3cret', problems: [], isUnread: false },
     {
       text: 'idp:\n  domian: s3cret.example\n  audience: s3cret',

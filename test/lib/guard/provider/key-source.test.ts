@@ -41,21 +41,6 @@ const HOUR = 60 * MINUTE
 const a = rsaJwk('a', 0x81)
 const b = rsaJwk('b', 0x82)
 
-interface Bench {
-  provider: HostileProvider
-  source: KeySource
-  clock: Clock
-  events: KeySourceEvent[]
-  /**
-   * Whether the fetches to come have a short deadline. A long one keeps a busy machine from deciding a test that is not
-   * about it.
-   */
-  impatient: boolean
-  /** Waits until so many fetches have begun and ended. */
-  settled (fetches: number): Promise<void>
-  /** Lets the next planned fetch begin, and waits for its end. */
-  next (): Promise<void>
-}
 
 /** What differs from one source to the next: where its keys are, and parts of it. */
 interface SourceOptions extends Partial<KeySourceOptions & ProviderKeysOptions> {
@@ -99,7 +84,7 @@ async function setUp (
     clock.advance(clock.nextMs)
     await settled(fetches + 1)
   }
-  const bench: Bench = { provider, source, clock, events, impatient: false, settled, next }
+  const bench = { provider, source, clock, events, impatient: false, settled, next }
   return bench
 }
 

@@ -362,7 +362,7 @@ t.test('NO_PROXY takes a CIDR and a bare ::1', async t => {
   const proxy = await startConnectProxy()
   t.teardown(() => proxy.close())
   proxy.mode = 'refuse'
-  const rows: Array<{ url: string, noProxy: string, isDirect: boolean }> = [
+  const rows = [
     { url: 'https://127.0.0.1:1/', noProxy: '127.0.0.0/8', isDirect: true },
     { url: 'https://127.0.0.1:1/', noProxy: '10.0.0.0/8, 127.0.0.1/32', isDirect: true },
     { url: 'https://127.0.0.1:1/', noProxy: '10.0.0.0/8', isDirect: false },
