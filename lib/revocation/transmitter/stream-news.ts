@@ -58,6 +58,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
       states = [...states.filter(state => state !== asked), asked].slice(-MAX_STATES)
       askedAt = lastAt = Math.max(lastAt, at)
     },
+    isAsked: (state: string): boolean => states.includes(state),
     async isStateKnown (state: unknown): Promise<boolean> {
       for (let left = PATIENCE.steps; !states.includes(state as string); left--) {
         if (left === 0) return false

@@ -339,6 +339,18 @@ t.test('A state that is asked for is announced under the name of the transmitter
   t.hasStrict(entries[0], { key: `asked ${name}`, source: name, sender: name })
 })
 
+t.test('A state is announced again where news of a clock ahead of ours stood in a store that was not read', async t => {
+  const stored = { event: 'asked other', at: Date.now() / 1000 + 3600 }
+  const { remote, stream, receiver } = await start(t, {
+    delivery: 'push',
+    audience: 'receiver',
+    announce: async ({ event, at }) => stream.note(at > stored.at ? { event, at } : stored)
+  })
+  await until('it is asked for', () => remote.bodies('POST /verify').length > 0)
+  const [{ state }] = remote.bodies('POST /verify') as [{ state: string }]
+  t.equal((await receiver.push(remote.set(VERIFICATION, { state }), undefined)).outcome, 'state')
+})
+
 t.test('A state that another instance has sent is known once its news have come, and the last eight are', async t => {
   const { remote, stream, receiver } = await start(t, { delivery: 'push', audience: 'receiver', isLeader: false })
   const pending = receiver.push(remote.set(VERIFICATION, { state: 's0' }), undefined)
