@@ -1,11 +1,12 @@
 import { EventEmitter, once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { Agent, createServer, request as httpRequest, type ServerResponse } from 'node:http'
+import { Agent, createServer, request as httpRequest, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { connect, createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
 import { mock } from 'node:test'
 import tls from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
@@ -18,6 +19,8 @@ import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { advanceClock, atAnotherTime, holdTimers } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { listen } from '../helpers/listen.ts'
+import { until } from '../helpers/until.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
@@ -30,15 +33,17 @@ async function startSite (t: Test, gate: object, answer?: Answerer, values: obje
   const upstream = await startUpstream(t, answer)
   const running = await startApp(t, issuer, { GATE: { upstream: upstream.origin, rules: RULES, ...gate }, ...values })
   const { host } = new URL(running.url)
-  const head = (
-    target: string,
-    lines: readonly string[] = [],
-    method = 'GET'
-  ) => [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines]
+  const head = (target: string, lines: readonly string[] = [], method = 'GET') =>
+    [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines]
+  const token = bearerLines(issuer.token())
   return {
     ...running,
     issuer,
     upstream,
+    token,
+    /** Lines that ask for another protocol. */
+    upgrade: ['Connection: Upgrade', 'Upgrade: x', ...token],
+    closed: () => until('every connection is closed', () => running.app.connections.open.size === 0),
     head,
     send: (target: string, lines: readonly string[] = [], method = 'GET') =>
       sendRaw(running.url, head(target, ['Connection: close', ...lines], method))
@@ -51,6 +56,20 @@ function open (t: Test, url: string, lines: readonly string[]) {
     socket.destroy()
   })
   return socket
+}
+
+/** Collects what a socket receives. */
+function collect (socket: Socket) {
+  const got = { text: '' }
+  socket.on('data', chunk => {
+    got.text += chunk
+  })
+  return {
+    got,
+    async holds (part: string) {
+      while (!got.text.includes(part)) await once(socket, 'data')
+    }
+  }
 }
 
 /** Seconds of the rules for what takes too long. What must come in time has the usual limit. */
@@ -82,14 +101,11 @@ t.test('A pause that is too long breaks the answer off.', async t => {
   })
   const socket = open(t, url, head('/open/half')).on('error', () => {})
   const closed = new Promise(resolve => socket.once('close', resolve))
-  let text = ''
-  socket.on('data', chunk => {
-    text += chunk
-  })
-  while (!text.endsWith('half')) await once(socket, 'data')
+  const { got, holds } = collect(socket)
+  await holds('half')
   pass()
   await closed
-  t.match(text, /^HTTP\/1.1 200 [^]*\r\n\r\nhalf$/)
+  t.match(got.text, /^HTTP\/1.1 200 [^]*\r\n\r\nhalf$/)
 })
 
 t.test('A rule may have a time limit of its own, and an event stream has none once its head has come.', async t => {
@@ -104,11 +120,6 @@ t.test('A rule may have a time limit of its own, and an event stream has none on
     if (request.url === '/open/events') response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     coming.emit('request')
   })
-  const textOf = async (socket: Socket) => {
-    let text = ''
-    for await (const chunk of socket) text += chunk
-    return text
-  }
   const long = textOf(open(t, url, head('/long', ['Connection: close'])))
   while (!arrived.has('/long')) await once(coming, 'request')
   const limits = () => [...app.connections.open].map(({ timeout }) => timeout)
@@ -153,10 +164,10 @@ t.test('A connection to the upstream is kept idle for as long as is set, and wit
     const { send, upstream } = await startSite(t, { idleSeconds })
     const closed = new Promise(resolve => upstream.server.once('connection', socket => socket.once('close', resolve)))
     for (const path of ['/open/a', '/open/b']) t.equal((await send(path)).status, 200)
-    t.strictSame([upstream.connections, upstream.arrived.map(({ headers }) => headers['connection'])], [connections, [
-      line,
-      line
-    ]])
+    t.strictSame([upstream.connections, upstream.arrived.map(({ headers }) => headers['connection'])], [
+      connections,
+      [line, line]
+    ])
     pass()
     await closed
   }
@@ -259,34 +270,29 @@ function startEarlyUpstream (t: Test, answer: string) {
       socket.end(answer, () => socket.destroy())
     })
   })
-  t.teardown(() => server.close())
-  return new Promise<string>(resolve => {
-    server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
-  })
+  return listen(t, server)
 }
 
 t.test('An answer that the upstream gives before it has read the body reaches the client, each time.', async t => {
   for (const version of ['1.1', '1.0']) {
-    const origin = await startEarlyUpstream(
+    const port = await startEarlyUpstream(
       t,
       `HTTP/${version} 413 Too Large\r\nContent-Type: text/plain\r\nConnection: close\r\n` +
         `${version === '1.1' ? 'Content-Length: 5\r\n' : ''}\r\nearly`
     )
-    const { url, log } = await startSite(t, { upstream: origin })
+    const { url, log } = await startSite(t, { upstream: `http://127.0.0.1:${port}` })
     for (let turn = 0; turn < 16; turn++) {
       const request = httpRequest(`${url}/open/x`, { method: 'POST' })
       request.end(Buffer.alloc(300 * 1024 * (turn % 4 + 1), 'x'))
       const [response] = await once(request, 'response')
-      let text = ''
-      for await (const chunk of response) text += chunk
-      t.strictSame([response.statusCode, text], [413, 'early'])
+      t.strictSame([response.statusCode, await textOf(response)], [413, 'early'])
     }
     t.notOk(log.some(({ msg }) => msg === 'request failed'), 'and is no failure')
   }
 })
 
 t.test('The refusal of a body that is too large reaches a client that goes on sending it.', async t => {
-  const { url, app } = await startSite(t, { bodyLimit: 1000 })
+  const { url, closed } = await startSite(t, { bodyLimit: 1000 })
   for (let turn = 0; turn < 16; turn++) {
     const request = httpRequest(`${url}/open/x`, { method: 'POST', agent: false })
     request.end(Buffer.alloc(3 * 1024 * 1024, 'x'))
@@ -295,7 +301,7 @@ t.test('The refusal of a body that is too large reaches a client that goes on se
     t.equal(response.headers.connection, 'close')
     response.resume()
   }
-  while (app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 20))
+  await closed()
 })
 
 t.test('Interim answers 100 that nobody asked for are left out, however they are cut.', async t => {
@@ -310,9 +316,7 @@ t.test('Interim answers 100 that nobody asked for are left out, however they are
       setTimeout(() => socket.write(whole.slice(at)), 2)
     })
   }).setMaxListeners(0)
-  t.teardown(() => server.close())
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
-  const { send } = await startSite(t, { upstream: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  const { send } = await startSite(t, { upstream: `http://127.0.0.1:${await listen(t, server)}` })
   const second = interim.length
   for (const at of [0, 1, 11, 12, 13, second - 2, second, second + 5, 2 * second, whole.length]) {
     cut = at
@@ -352,8 +356,7 @@ t.test('A client that goes while its request is judged leads to no request to th
 })
 
 t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', async t => {
-  const { url, upstream, issuer } = await startSite(t, {})
-  const bearer = bearerLines(issuer.token())
+  const { url, upstream, issuer, token: bearer } = await startSite(t, {})
   t.hasStrict(await sendRaw(url, ['GET /open/x HTTP/1.0']), { status: 200, body: '{"ok":true}' })
   t.hasStrict(await sendRaw(url, ['GET /any/x HTTP/1.0', ...bearer]), { status: 200 })
   t.notOk('x-forwarded-host' in upstream.arrived[0]!.headers)
@@ -371,23 +374,17 @@ t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', as
 
 waiting.test('A refused request for another protocol has the limits of any other, and its answer any length.', async t => {
   const large = 'a'.repeat(4 * 1024 * 1024)
-  const { url, head, issuer, upstream, app } = await startSite(t, {})
+  const { url, head, upgrade, upstream, app, closed } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket) => {
     socket.on('error', () => {}).end(`HTTP/1.1 426 Upgrade Required\r\nContent-Length: ${large.length}\r\n\r\n${large}`)
   })
-  const lines = head('/socket', ['Connection: Upgrade', 'Upgrade: websocket', ...bearerLines(issuer.token())])
-  const reading = open(t, url, lines)
-  let got = 0
-  reading.on('data', ({ length }) => {
-    got += length
-  })
-  await once(reading, 'end')
-  t.ok(got > large.length, 'all of it')
+  const lines = head('/socket', upgrade)
+  t.ok((await textOf(open(t, url, lines))).length > large.length, 'all of it')
   for (const server of app.connections.servers) server.setTimeout(1_000)
   const deaf = open(t, url, lines)
   deaf.pause()
-  while (app.connections.open.size === 0) await new Promise(resolve => setTimeout(resolve, 5))
-  while (app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 20))
+  await until('it is connected', () => app.connections.open.size > 0)
+  await closed()
   t.pass('who reads nothing is ended')
 })
 
@@ -417,7 +414,7 @@ t.test('A slow body does not count as a silent upstream.', async t => {
 waiting.test('A client that hangs up ends the request to the upstream, before the answer and in the middle of it.', async t => {
   const gone: string[] = []
   let begun: () => void
-  const { url, head, upstream } = await startSite(t, {}, (request, response) => {
+  const { url, head, upstream, log } = await startSite(t, {}, (request, response) => {
     response.once('close', () => {
       gone.push(request.url!)
       upstream.server.emit('gone')
@@ -425,13 +422,13 @@ waiting.test('A client that hangs up ends the request to the upstream, before th
     if (request.url === '/open/stream') response.write('data: 1\n\n')
     begun()
   })
-  for (
-    const [target, lines] of [['/open/wait', []], ['/open/stream', []], ['/open/body', [
-      'Content-Length: 9',
-      '',
-      'a'
-    ]]] as const
-  ) {
+  const rows = [
+    ['/open/wait', [], 'destroy'],
+    ['/open/reset', [], 'resetAndDestroy'],
+    ['/open/stream', [], 'destroy'],
+    ['/open/body', ['Content-Length: 9', '', 'a'], 'destroy']
+  ] as const
+  for (const [target, lines, leave] of rows) {
     const beginning = new Promise<void>(resolve => {
       begun = resolve
     })
@@ -441,10 +438,11 @@ waiting.test('A client that hangs up ends the request to the upstream, before th
       t.match(String((await once(socket, 'data'))[0]), /data: 1/, 'events arrive as they are sent')
     }
     const ended = once(upstream.server, 'gone')
-    socket.destroy()
+    socket[leave]()
     await ended
   }
-  t.strictSame(gone, ['/open/wait', '/open/stream', '/open/body'])
+  t.strictSame(gone, rows.map(([target]) => target))
+  t.notOk(log.some(({ level }) => level >= 50), 'it is no fault of the service')
 })
 
 t.test('A request is never sent again on another connection.', async t => {
@@ -463,7 +461,7 @@ t.test('A request is never sent again on another connection.', async t => {
 waiting.test('A connection is upgraded only under a rule that allows it, and only after it is judged.', async t => {
   const seen: Array<string | undefined> = []
   const rules = [{ path: '/silent', upgrade: true, ...HASTY }, ...RULES]
-  const { url, head, issuer, upstream } = await startSite(t, { rules }, (request, response) => {
+  const { url, head, token, upstream } = await startSite(t, { rules }, (request, response) => {
     seen.push(request.headers.upgrade)
     response.end('plain')
   }, { DPOP_NONCE: 'required' })
@@ -485,26 +483,18 @@ waiting.test('A connection is upgraded only under a rule that allows it, and onl
   }
   upstream.server.on('upgrade', echo as never)
   const wanted = ['Connection: Upgrade', 'Upgrade: websocket', 'X-Auth-Subject: root']
-  const token = bearerLines(issuer.token())
-  const answerTo = async (target: string, lines: readonly string[], method = 'GET') => {
-    const socket = open(t, url, head(target, lines, method))
-    let text = ''
-    for await (const chunk of socket) text += chunk
-    return text
-  }
+  const answerTo = (target: string, lines: readonly string[], method = 'GET') =>
+    textOf(open(t, url, head(target, lines, method)))
 
   const socket = open(t, url, head('/socket', [...wanted, ...token]))
-  let text = ''
-  socket.on('data', chunk => {
-    text += chunk
-  })
-  while (!text.includes('first;')) await once(socket, 'data')
+  const { got, holds } = collect(socket)
+  await holds('first;')
   t.match(
-    text,
+    got.text,
     /^HTTP\/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n[^]*sec-websocket-accept: yes\r\n/i
   )
   socket.write('hello;')
-  while (!text.includes('hello;')) await once(socket, 'data')
+  await holds('hello;')
   t.strictSame(seen, ['user-1'], 'the name of the caller, not the one that was sent')
   socket.end()
   await once(socket, 'close')
@@ -724,9 +714,7 @@ t.test('A client that is silent in its body gets 408, and an upstream that does 
   const slow = open(t, url, head('/open/read', ['Content-Length: 9', '', 'a'], 'POST'))
   await got
   pass()
-  let text = ''
-  for await (const chunk of slow) text += chunk
-  const [lines, body] = text.split('\r\n\r\n')
+  const [lines, body] = (await textOf(slow)).split('\r\n\r\n')
   t.equal(lines!.split('\r\n')[0], 'HTTP/1.1 408 Request Timeout')
   t.match(lines, /\r\nconnection: close/i)
   t.strictSame(JSON.parse(body!), {
@@ -746,7 +734,7 @@ t.test('A client that is silent in its body gets 408, and an upstream that does 
 })
 
 setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
+const collectGarbage = runInNewContext('gc') as () => void
 
 /**
  * What is held once everything else has been collected, or so much of it that at most this is left. Finalizers run
@@ -754,7 +742,7 @@ const collect = runInNewContext('gc') as () => void
  */
 async function heldBytes (enough = 0) {
   for (let turn = 1; ; turn++) {
-    collect()
+    collectGarbage()
     await new Promise(resolve => setTimeout(resolve, 20))
     const { heapUsed, external } = process.memoryUsage()
     if (turn === 3 || heapUsed + external <= enough) return heapUsed + external
@@ -787,7 +775,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
   t.test(`Clients that vanish leave no descriptor, no connection and no memory behind: ${title}.`, async t => {
     const running = new Set<unknown>()
     let most = 0
-    const { app, url, head, upstream, issuer, send } = await startSite(t, { idleSeconds: 1 }, (request, response) => {
+    const site = await startSite(t, { idleSeconds: 1 }, (request, response) => {
       if (request.url === '/open/x') return response.end('ok')
       running.add(response)
       most = Math.max(most, running.size)
@@ -799,6 +787,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       response.on('drain', more)
       more()
     })
+    const { url, head, upstream, upgrade, send, closed } = site
     upstream.server.on('upgrade', (request, socket: Socket) => {
       running.add(socket)
       socket.on('error', () => {}).once('close', () => running.delete(socket)).once('end', () => socket.destroy())
@@ -808,7 +797,7 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       }
     })
     const descriptors = () => readdirSync('/proc/self/fd').length
-    const lines = linesOf(head, ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())])
+    const lines = linesOf(head, upgrade)
     const storm = async () => {
       most = 0
       // Not to be kept until the end of the test: each holds a piece that it has not read.
@@ -820,9 +809,10 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
       while (running.size < CLIENTS) await new Promise(resolve => setTimeout(resolve, 5))
       t.ok(most <= CLIENTS, 'the upstream gets no request before its turn')
       for (const [index, socket] of sockets.entries()) socket[index % 2 === 0 ? 'destroy' : 'resetAndDestroy']()
-      while (running.size > 0 || app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 5))
+      await until('the upstream is left alone', () => running.size === 0)
+      await closed()
       t.equal((await send('/open/x')).status, 200, 'the next client is served')
-      while (app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 5))
+      await closed()
     }
     t.equal((await send('/open/x')).status, 200)
     const atRest = descriptors()
@@ -844,52 +834,14 @@ for (const [title, linesOf] of Object.entries(STORMS)) {
   })
 }
 
-waiting.test('A request is not passed on if its client goes while it is judged.', async t => {
-  const upstream = await startUpstream(t)
-  const judging = new EventEmitter()
-  const { url, app } = await startApp(
-    t,
-    await startIssuer(t),
-    { GATE: { upstream: upstream.origin, rules: RULES } },
-    app => {
-      app.addHook('onRequest', async request => {
-        judging.emit('begun')
-        if (request.url === '/open/late') await once(request.raw.socket, 'close')
-      })
-    }
-  )
-  const begun = once(judging, 'begun')
-  const socket = open(t, url, ['GET /open/late HTTP/1.1', 'Host: x'])
-  await begun
-  socket.destroy()
-  while (app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 5))
-  t.equal((await sendRaw(url, ['GET /open/x HTTP/1.1', 'Host: x', 'Connection: close'])).status, 200)
-  t.strictSame(upstream.arrived.map(({ target }) => target), ['/open/x'])
-})
-
 t.test('A client that is refused an upgrade cannot go on sending.', async t => {
-  const { url, head, app } = await startSite(t, {})
+  const { url, head, closed } = await startSite(t, {})
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x'])).on('error', () => {})
   await once(socket, 'data')
   const drip = setInterval(() => socket.write('x'), 500)
   t.teardown(() => clearInterval(drip))
-  while (app.connections.open.size > 0) await new Promise(resolve => setTimeout(resolve, 20))
+  await closed()
   t.pass('its connection is gone')
-})
-
-t.test('A client that hangs up is no fault of the service.', async t => {
-  const { url, head, log, upstream } = await startSite(t, {}, (_request, response) => {
-    response.once('close', () => upstream.server.emit('gone'))
-    upstream.server.emit('begun')
-  })
-  const begun = once(upstream.server, 'begun')
-  const gone = once(upstream.server, 'gone')
-  const socket = open(t, url, head('/open/wait'))
-  await begun
-  // After an orderly end it might wait for its answer.
-  socket.resetAndDestroy()
-  await gone
-  t.notOk(log.some(({ level }) => level >= 50))
 })
 
 t.test('A request for another protocol behind an unanswered request ends the connection, and nothing else.', async t => {
@@ -933,45 +885,32 @@ t.test('The certificate of the upstream must have the name of the upstream, what
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  const wanted = ['Connection: Upgrade', 'Upgrade: websocket']
 
   const named = await startSite(t, { upstream: `https://localhost:${port}` })
-  const token = bearerLines(named.issuer.token())
   for (const host of ['evil.example', 'idp.test', '127.0.0.1']) {
     const { status } = await sendRaw(named.url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: close'])
     t.equal(status, 200, host)
     t.equal(hosts.at(-1), host)
   }
   t.strictSame(names, ['localhost'], 'one connection for all of them')
-  t.equal((await named.send('/socket', [...wanted, ...token])).status, 426)
+  t.equal((await named.send('/socket', named.upgrade)).status, 426)
   t.strictSame(names, ['localhost', 'localhost'])
 
   const address = await startSite(t, { upstream: `https://127.0.0.1:${port}` })
   t.equal((await address.send('/open/x')).status, 200)
-  t.equal((await address.send('/socket', [...wanted, ...bearerLines(address.issuer.token())])).status, 426)
+  t.equal((await address.send('/socket', address.upgrade)).status, 426)
   t.strictSame(names.slice(2), [false, false], 'an address is no name')
 
   const other = await startSite(t, { upstream: `https://127.0.0.2:${port}` })
   for (const host of ['localhost', '127.0.0.1']) {
-    t.equal(
-      (await sendRaw(other.url, ['GET /open/x HTTP/1.1', `Host: ${host}`, 'Connection: close'])).status,
-      502,
-      host
-    )
-    t.equal(
-      (await sendRaw(other.url, [
-        'GET /socket HTTP/1.1',
-        `Host: ${host}`,
-        ...wanted,
-        ...bearerLines(other.issuer.token())
-      ])).status,
-      502
-    )
+    for (const lines of [['GET /open/x HTTP/1.1', 'Connection: close'], ['GET /socket HTTP/1.1', ...other.upgrade]]) {
+      t.equal((await sendRaw(other.url, [...lines, `Host: ${host}`])).status, 502, `${host}: ${lines[0]}`)
+    }
   }
 })
 
 waiting.test('A client that hangs up before the upstream has answered an upgrade ends the request.', async t => {
-  const { app, url, head, issuer, upstream, log } = await startSite(t, {}, ({ headers }, response) => {
+  const { app, url, head, upgrade, upstream, log } = await startSite(t, {}, ({ headers }, response) => {
     response.once('close', () => upstream.server.emit(`gone ${headers['x-row']}`))
     upstream.server.emit(`begun ${headers['x-row']}`)
   })
@@ -982,7 +921,6 @@ waiting.test('A client that hangs up before the upstream has answered an upgrade
     }
     upstream.server.emit(`begun ${request.headers['x-row']}`)
   })
-  const wanted = ['Connection: Upgrade', 'Upgrade: websocket', ...bearerLines(issuer.token())]
   // For half a request behind the one that is not answered.
   app.server.headersTimeout = 100
   const rows = [
@@ -997,14 +935,14 @@ waiting.test('A client that hangs up before the upstream has answered an upgrade
   await Promise.all(rows.map(async ([target, early, leave], row) => {
     const begun = once(upstream.server, `begun ${row}`)
     const gone = once(upstream.server, `gone ${row}`)
-    const socket = open(t, url, head(target, [...wanted, `X-Row: ${row}`]))
+    const socket = open(t, url, head(target, [...upgrade, `X-Row: ${row}`]))
     await begun
     if (early) socket.write(early)
     socket[leave]()
     await gone
     t.pass(`${target} ${early} ${leave}`)
   }))
-  const socket = open(t, url, head('/socket', [...wanted, 'X-Mode: refuse', 'X-Row: last']))
+  const socket = open(t, url, head('/socket', [...upgrade, 'X-Mode: refuse', 'X-Row: last']))
   await once(socket, 'data')
   const gone = once(upstream.server, 'gone last')
   // After an orderly end it might wait for its answer.
@@ -1014,7 +952,7 @@ waiting.test('A client that hangs up before the upstream has answered an upgrade
 })
 
 waiting.test('What a client sends before the upgrade arrives after it, and a silent connection stays.', async t => {
-  const { url, head, issuer, upstream, app } = await startSite(t, {})
+  const { url, head, upgrade, upstream, app } = await startSite(t, {})
   const size = 200_000
   let accept: () => void
   const got = { bytes: 0 }
@@ -1027,11 +965,7 @@ waiting.test('What a client sends before the upgrade arrives after it, and a sil
     upstream.server.emit('begun')
   })
   const begun = once(upstream.server, 'begun')
-  const socket = open(
-    t,
-    url,
-    head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token()), '', 'x'.repeat(size)])
-  )
+  const socket = open(t, url, head('/socket', [...upgrade, '', 'x'.repeat(size)]))
   await begun
   const [connection] = [...app.connections.open]
   while (connection!.bytesRead < 64 * 1024) await new Promise(resolve => setImmediate(resolve))
@@ -1046,8 +980,7 @@ t.test(
   'A client that waits for 100 gets it when its request has passed the gate, and a coding that would get lost is ' +
     'refused.',
   async t => {
-    const { send, issuer, upstream, log } = await startSite(t, {})
-    const token = bearerLines(issuer.token())
+    const { send, token, upstream, log } = await startSite(t, {})
     const expecting = ['Expect: 100-continue', 'Content-Length: 2', '', 'ok']
     t.equal((await send('/any/x', expecting, 'POST')).status, 401, 'no 100 without a token')
     const passed = await send('/any/x', [...token, ...expecting], 'POST')
@@ -1103,15 +1036,12 @@ t.test('In both directions a body that its reader does not take is not held in m
 t.test('Without a rule that allows another protocol, a request for one is like any other, and its connection goes on.', async t => {
   const { url, head } = await startSite(t, { rules: [{ path: '/open/*', allow: 'anyone' }] })
   const socket = open(t, url, head('/open/a', ['Connection: Upgrade', 'Upgrade: x']))
-  let text = ''
-  socket.on('data', chunk => {
-    text += chunk
-  })
-  while (!text.includes('{"ok":true}')) await once(socket, 'data')
-  t.notMatch(text, /connection: close/i)
+  const { got, holds } = collect(socket)
+  await holds('{"ok":true}')
+  t.notMatch(got.text, /connection: close/i)
   socket.write(`${head('/open/b', ['Connection: close']).join('\r\n')}\r\n\r\n`)
   await once(socket, 'close')
-  t.equal(text.split('HTTP/1.1 200 ').length - 1, 2)
+  t.equal(got.text.split('HTTP/1.1 200 ').length - 1, 2)
 })
 
 t.test('A transfer coding in HTTP/1.0 ends the connection.', async t => {
@@ -1137,14 +1067,13 @@ t.test('A transfer coding in HTTP/1.0 ends the connection.', async t => {
 })
 
 t.test('A client of HTTP/1.0 cannot ask for another protocol.', async t => {
-  const { url, upstream, issuer } = await startSite(t, {})
-  const lines = ['Host: api.example', 'Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]
-  t.hasStrict(await sendRaw(url, ['GET /socket HTTP/1.0', ...lines]), { status: 200, body: '{"ok":true}' })
+  const { url, upstream, upgrade } = await startSite(t, {})
+  t.hasStrict(await sendRaw(url, ['GET /socket HTTP/1.0', 'Host: api.example', ...upgrade]), { status: 200, body: '{"ok":true}' })
   t.equal(upstream.arrived[0]!.headers['upgrade'], undefined)
 })
 
 waiting.test('The bytes of a change of protocol arrive as they are.', async t => {
-  const { url, head, upstream, issuer } = await startSite(t, {})
+  const { url, head, upstream, upgrade } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket: Socket) => {
     socket.on('error', () => {}).resume()
     socket.write(
@@ -1155,7 +1084,7 @@ waiting.test('The bytes of a change of protocol arrive as they are.', async t =>
       )
     )
   })
-  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]))
+  const socket = open(t, url, head('/socket', upgrade))
   const [chunk] = await once(socket, 'data')
   t.equal(
     chunk.toString('latin1'),
@@ -1226,14 +1155,14 @@ t.test('An upgraded connection does not hold up the end of the process.', async 
     (run: () => void, ms: number, ...rest: []) => setTimeout(ms === 9000 ? () => {} : run, ms, ...rest)
   )
   t.teardown(() => mock.restoreAll())
-  const { url, head, issuer, upstream, app } = await startSite(t, {})
+  const { url, head, upgrade, upstream, app } = await startSite(t, {})
   const ended = new Promise<void>(resolve =>
     upstream.server.on('upgrade', (_request, socket: Socket) => {
       socket.on('error', () => {}).once('end', resolve).resume()
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
     })
   )
-  const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', ...bearerLines(issuer.token())]))
+  const socket = open(t, url, head('/socket', upgrade))
   t.match(String((await once(socket, 'data'))[0]), /^HTTP\/1.1 101 /)
   const closed = once(socket, 'close')
   await app.close()
@@ -1242,47 +1171,37 @@ t.test('An upgraded connection does not hold up the end of the process.', async 
 })
 
 t.test('A client that is refused an upgrade can send its unread body to the end, and its connection ends.', async t => {
-  const { url, head, app } = await startSite(t, {})
+  const { url, head, closed } = await startSite(t, {})
   const socket = open(t, url, head('/socket', ['Connection: Upgrade', 'Upgrade: x', '', 'x'.repeat(10 * 1024 * 1024)]))
-  let text = ''
-  socket.on('data', chunk => {
-    text += chunk
-  })
+  const { got } = collect(socket)
   await once(socket, 'close')
-  t.match(text, /^HTTP\/1.1 401 /)
-  while (app.connections.open.size > 0) await new Promise(resolve => setImmediate(resolve))
+  t.match(got.text, /^HTTP\/1.1 401 /)
+  await closed()
 })
 
 t.test('A small answer passes unchanged, whatever it lacks.', async t => {
-  const { send, url: base, head } = await startSite(t, {}, (request, response) => {
-    const { url } = request
-    if (url === '/open/untyped') response.writeHead(200, { 'content-length': '2' })
-    else if (url === '/open/json') {
-      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '2' })
-    } else if (url === '/open/none') {
-      response.writeHead(204, { 'content-type': 'text/plain' })
-    } else if (url === '/open/malformed') {
-      response.writeHead(200, { 'content-type': 'nonsense;;', 'content-length': '2' })
-    } else if (url === '/open/doubled') {
-      response.writeHead(200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2'])
-    } else if (url === '/open/hints') {
+  const length = { 'content-length': '2' }
+  const heads: Record<string, [status: number, headers: OutgoingHttpHeaders | string[]]> = {
+    '/open/typed': [200, { 'content-type': 'text/plain', ...length }],
+    '/open/untyped': [200, length],
+    '/open/json': [200, { 'content-type': 'application/json', ...length }],
+    '/open/none': [204, { 'content-type': 'text/plain' }],
+    '/open/malformed': [200, { 'content-type': 'nonsense;;', ...length }],
+    '/open/doubled': [200, ['content-type', 'text/html', 'content-type', 'text/plain', 'content-length', '2']],
+    '/open/hints': [200, { 'content-type': 'text/plain', ...length }],
+    '/open/chunked': [200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }]
+  }
+  const { send, url: base, head } = await startSite(t, {}, ({ url }, response) => {
+    if (url === '/open/hints') {
       response.socket!.write(
         'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\nSet-Cookie: a=1' +
           '\r\nSet-Cookie: b=2\r\n\r\n'
       )
-      response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
-    } else if (url === '/open/chunked') {
-      response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' })
-    } else response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
-    response.end('ok')
+    }
+    response.writeHead(...heads[url!]!).end('ok')
   })
-  const textOf = async (path: string) => {
-    let text = ''
-    for await (const chunk of open(t, base, head(path, ['Connection: close']))) text += chunk
-    return text
-  }
   const linesOf = async (path: string) =>
-    (await textOf(path)).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint|set-cookie):/i.test(line))
+    (await textOf(open(t, base, head(path, ['Connection: close'])))).split('\r\n').filter(line => /^(?:content-type|content-length|link|x-hint|set-cookie):/i.test(line))
   t.strictSame(await linesOf('/open/none'), ['content-type: text/plain'], 'without a body too')
   t.strictSame(await linesOf('/open/malformed'), ['content-type: nonsense;;', 'content-length: 2'])
   t.strictSame(await linesOf('/open/json'), ['content-type: application/json', 'content-length: 2'], 'no charset')
