@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect, createServer } from 'node:net'
 import tls from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
@@ -18,6 +18,7 @@ import { createRedisStore } from '../../../../lib/guard/replay/redis-store.ts'
 import { LATE_RECORD_SECONDS, type ReplayStore } from '../../../../lib/guard/replay/replay-store.ts'
 import { parseRedisUrl, type RedisPlace } from '../../../../lib/guard/redis/redis-url.ts'
 import { bulk, startFakeRedis, type FakeRedis, type Reply } from '../../../helpers/fake-redis.ts'
+import { listen } from '../../../helpers/listen.ts'
 import { patientSurroundings } from '../../../helpers/patient-surroundings.ts'
 import { until } from '../../../helpers/until.ts'
 
@@ -54,6 +55,11 @@ async function open (t: Test, place: RedisPlace, surroundings = patientSurroundi
   }
 }
 
+const isReady = (store: ReplayStore) => until('the store is ready', () => store.state().ready)
+
+/** What a server answers to one command, with its own answers to all others. */
+const answering = (command: string, reply: Reply): FakeRedis['override'] => ([name]) => name === command ? reply : undefined
+
 async function startFake (t: Test, ...options: Parameters<typeof startFakeRedis>) {
   const fake = await startFakeRedis(...options)
   t.teardown(() => fake.stop())
@@ -68,7 +74,7 @@ async function openOnFake (
 ) {
   const fake = await startFake(t)
   const opened = await open(t, `redis://127.0.0.1:${fake.port}${parameters}`, surroundings)
-  await until('the store is ready', () => opened.store.state().ready)
+  await isReady(opened.store)
   return { ...opened, fake }
 }
 
@@ -98,40 +104,27 @@ const recordsOf = (fake: FakeRedis) =>
   fake.commands.filter(([name, ...words]) => name === 'SET' && words.includes('NX'))
 
 t.test('a client that has given up is started anew', async t => {
-  const clients: Redis[] = []
-  const { connect } = Redis.prototype
-  t.teardown(() => {
-    Redis.prototype.connect = connect
-  })
-  Redis.prototype.connect = function (this: Redis, ...args) {
-    clients.push(this)
-    return connect.apply(this, args)
-  }
+  const connects = t.capture(Redis.prototype, 'connect', Redis.prototype.connect)
   const { store } = await openOnFake(t)
+  const client = connects()[0]!.receiver as Redis
   // As it does when its connection is dropped at a bad moment, such as in the middle of a failover.
-  clients[0]!.disconnect()
+  client.disconnect()
   await until('the store is not ready', () => !store.state().ready)
   t.equal(await record(store, 'a'), 'replay_unavailable')
-  await until('the store is ready again', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('a client that is closed is not', async t => {
   const fake = await startFake(t)
-  const clients: Redis[] = []
-  const { connect } = Redis.prototype
-  Redis.prototype.connect = function (this: Redis, ...args) {
-    clients.push(this)
-    Redis.prototype.connect = connect
-    return connect.apply(this, args)
-  }
+  const connects = t.capture(Redis.prototype, 'connect', Redis.prototype.connect)
   const link = openRedisLink(parseRedisUrl(`redis://127.0.0.1:${fake.port}`), {
     ready () {},
     error () {},
     close () {}
   }, () => 0)
   await until('it is ready', () => link.ready)
-  const [client] = clients as [Redis]
+  const client = connects()[0]!.receiver as Redis
   const ended = once(client, 'end')
   const timers: Array<() => void> = []
   const { setTimeout } = globalThis
@@ -274,7 +267,7 @@ t.test('records of one turn travel in one packet', async t => {
   // them one by one.
   const fake = await startFake(t, PROVIDER_TLS)
   const { store } = await open(t, `rediss://localhost:${fake.port}`)
-  await until('the store is ready', () => store.state().ready)
+  await isReady(store)
   for (const turns of [1, 2]) {
     fake.packets.length = 0
     const outcomes: Array<Promise<Outcome>> = []
@@ -305,7 +298,7 @@ t.test('the first records wait for the connection that is still being made', asy
 
 t.test('they wait no longer than a client would, and their number is limited', async t => {
   const fake = await startFake(t)
-  fake.override = ([name]) => name === 'INFO' ? null : undefined
+  fake.override = answering('INFO', null)
   const { store, reasons } = await open(t, `redis://127.0.0.1:${fake.port}`, processSurroundings)
   const outcomes = Array.from({ length: 10_000 }, (_, n) => record(store, n))
   await turn()
@@ -315,7 +308,7 @@ t.test('they wait no longer than a client would, and their number is limited', a
   t.hasStrict(store.state(), { ready: false, reason: 'timeout', refused: 10_001 })
   t.equal(recordsOf(fake).length, 0)
   fake.override = undefined
-  await until('it comes up', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'a'), 'first')
   t.strictSame(reasons(), ['timeout', 'available'])
 })
@@ -328,13 +321,13 @@ t.test('a store that is away refuses at once, and is used again when it is back'
   t.equal(await record(store, 'a'), 'replay_unavailable')
   t.hasStrict(store.state(), { ready: false, reason: 'unreachable', records: 2, refused: 2 })
   await fake.restart()
-  await until('it is back', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'a'), 'first')
   await fake.stop()
   await until('its loss is noticed', () => !store.state().ready)
   t.equal(await record(store, 'b'), 'replay_unavailable')
   await fake.restart()
-  await until('it is back again', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'a'), 'seen')
   t.strictSame(reasons(), ['unreachable', 'available', 'unreachable', 'available'], 'each change is reported once')
 })
@@ -344,7 +337,7 @@ t.test('a record under way when the connection breaks is refused, and never sent
   fake.override = ([name, ...words]) => name === 'SET' && words.includes('NX') ? 'close' : undefined
   t.equal(await record(store, 'a'), 'replay_unavailable')
   fake.override = undefined
-  await until('it is back', () => store.state().ready)
+  await isReady(store)
   t.equal(recordsOf(fake).length, 1)
   t.equal(await record(store, 'b'), 'first')
 })
@@ -365,7 +358,7 @@ t.test('a server that hangs costs each record a fifth of a second, until its con
   t.equal(await record(store, 'd'), 'replay_unavailable')
   t.notOk(recordsOf(fake).some(([, key]) => key === keyOf('d')), 'a new connection must answer first')
   fake.override = undefined
-  await until('it answers again', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'e'), 'first')
   // On a busy machine further connections may be dropped in between.
   const changes = reasons()
@@ -413,15 +406,10 @@ function createTimers () {
 
 const KEEPS: MemoryAnswer = { info: '# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:noeviction\r\n' }
 const EVICTS: MemoryAnswer = { info: '# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n' }
-const MUTE: MemoryAnswer = {
-  error: Object.assign(new Error("NOPERM this user has no permissions to run the 'info' command"), {
-    name: 'ReplyError'
-  })
-}
-const RENAMED: MemoryAnswer = { error: Object.assign(new Error("ERR unknown command 'INFO'"), { name: 'ReplyError' }) }
-const LOADING: MemoryAnswer = {
-  error: Object.assign(new Error('LOADING Redis is loading the dataset in memory'), { name: 'ReplyError' })
-}
+const replyError = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' })
+const MUTE: MemoryAnswer = { error: replyError("NOPERM this user has no permissions to run the 'info' command") }
+const RENAMED: MemoryAnswer = { error: replyError("ERR unknown command 'INFO'") }
+const LOADING: MemoryAnswer = { error: replyError('LOADING Redis is loading the dataset in memory') }
 const SILENT: MemoryAnswer = { error: new Error('Connection is closed.') }
 
 /** A store on a link and on timers made by hand: the test gives the answers, and lets time pass. */
@@ -463,6 +451,12 @@ function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
   })
   t.teardown(() => store.close())
   const answerPolicy = (...answers: MemoryAnswer[]) => link.policies.at(-1)!(answers)
+  /** A connection is made, to a server that keeps records. */
+  const connect = () => {
+    link.ready = true
+    link.listeners.ready()
+    answerPolicy(KEEPS)
+  }
   /** The answers to all that is under way. */
   const answerSets = () => {
     for (const { done } of link.sets.splice(0)) done(null, 'OK')
@@ -475,13 +469,12 @@ function openOnLink (t: Test, now: () => number = () => Date.now() / 1000) {
       answerSets()
     }
   }
-  return { store, link, timers, changes, answerPolicy, answerSets, live }
+  return { store, link, timers, changes, answerPolicy, connect, answerSets, live }
 }
 
 t.test('an answer that comes too late changes nothing', async t => {
-  const { store, link, timers, answerPolicy } = openOnLink(t)
-  link.listeners.ready()
-  answerPolicy(KEEPS)
+  const { store, link, timers, connect } = openOnLink(t)
+  connect()
   let answers = 0
   store.record(idOf('a'), 'jkt', inSeconds(330), () => {
     answers++
@@ -512,13 +505,12 @@ t.test(
   'a record without an answer is not sent again on the next connection, and one that waits for the first is sent ' +
     'once',
   async t => {
-    const { store, link, answerPolicy } = openOnLink(t)
+    const { store, link, connect } = openOnLink(t)
     const sent = () => link.sets.filter(({ ifAbsent }) => ifAbsent).length
     store.record(idOf('a'), 'jkt', inSeconds(330), () => {})
     t.equal(sent(), 0)
     for (const time of ['first', 'second']) {
-      link.listeners.ready()
-      answerPolicy(KEEPS)
+      connect()
       t.equal(sent(), 1, `${time} connection`)
       link.listeners.close()
     }
@@ -527,9 +519,8 @@ t.test(
 
 t.test('an answer that came while this process was stalled is not given up, and one that has not come is', async t => {
   for (const isThere of [true, false]) {
-    const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
-    link.listeners.ready()
-    answerPolicy(KEEPS)
+    const { store, timers, answerSets, connect } = openOnLink(t)
+    connect()
     answerSets()
     const outcome = record(store, 'a')
     timers.stall(300)
@@ -541,9 +532,8 @@ t.test('an answer that came while this process was stalled is not given up, and 
 })
 
 t.test('records are refused at their own deadlines, also those that are made while others are', async t => {
-  const { store, link, timers, answerPolicy, answerSets } = openOnLink(t)
-  link.listeners.ready()
-  answerPolicy(KEEPS)
+  const { store, timers, answerSets, connect } = openOnLink(t)
+  connect()
   answerSets()
   const refusedAt: Record<string, number> = {}
   const onRefused = (name: string) => () => {
@@ -651,13 +641,10 @@ t.test('of several servers one that evicts is enough, and one that does not answ
   t.equal(store.state().ready, true)
 })
 
-const replyError = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' })
-
 /** A store that is up, with nothing under way. */
 function openReady (t: Test, now?: () => number) {
   const opened = openOnLink(t, now)
-  opened.link.listeners.ready()
-  opened.answerPolicy(KEEPS)
+  opened.connect()
   opened.answerSets()
   t.equal(opened.store.state().ready, true)
   return opened
@@ -718,7 +705,7 @@ t.test('a server that refuses some records is ready again when it has refused no
 })
 
 t.test('the calm lasts exactly a second, and is not required of a new connection', async t => {
-  const { store, link, timers, answerSets, answerPolicy } = openReady(t)
+  const { store, link, timers, answerSets, connect } = openReady(t)
   timers.pass(10)
   answerSets()
   record(store, 'a')
@@ -731,23 +718,19 @@ t.test('the calm lasts exactly a second, and is not required of a new connection
   link.ready = false
   link.listeners.close()
   t.equal(store.state().reason, 'oom', 'the reason is the one before')
-  link.ready = true
-  link.listeners.ready()
-  answerPolicy(KEEPS)
+  connect()
   answerSets()
   t.equal(store.state().ready, true, 'the next connection is judged by itself')
 })
 
 t.test('a record that has waited in vain for the first connection requires no calm of it', async t => {
-  const { store, link, timers, answerSets, answerPolicy } = openOnLink(t)
+  const { store, link, timers, answerSets, connect } = openOnLink(t)
   link.ready = false
   const outcome = record(store, 'a')
   timers.pass(300)
   t.equal(await outcome, 'replay_unavailable')
   t.hasStrict(store.state(), { ready: false, reason: 'timeout' })
-  link.ready = true
-  link.listeners.ready()
-  answerPolicy(KEEPS)
+  connect()
   answerSets()
   t.equal(store.state().ready, true)
 })
@@ -763,7 +746,7 @@ t.test('an expired time is not sent, and its last second is', async t => {
 })
 
 t.test('a record that waits for the first connection has 250 ms, and later ones 200', async t => {
-  const { store, link, timers, answerPolicy } = openOnLink(t)
+  const { store, timers, connect } = openOnLink(t)
   const refusedAt: number[] = []
   const put = (name: string) =>
     store.record(idOf(name), 'jkt', inSeconds(330), refusal => {
@@ -777,23 +760,20 @@ t.test('a record that waits for the first connection has 250 ms, and later ones 
   t.hasStrict(store.state(), { reason: 'timeout', refused: 1 })
   put('b')
   t.strictSame(refusedAt, [270, 360], 'after a failure nothing waits')
-  link.listeners.ready()
-  answerPolicy(KEEPS)
+  connect()
   put('c')
   timers.pass(300)
   t.strictSame(refusedAt, [270, 360, 580])
 })
 
 t.test('records that wait for the first connection are refused as soon as it fails, and are not sent by the next one', async t => {
-  const { store, link, answerPolicy } = openOnLink(t)
+  const { store, link, connect } = openOnLink(t)
   const waiting = [record(store, 'a'), record(store, 'b')]
   link.ready = false
   link.listeners.error(Object.assign(new Error('x'), { code: 'ECONNREFUSED' }))
   t.strictSame(await Promise.all(waiting), ['replay_unavailable', 'replay_unavailable'])
   t.hasStrict(store.state(), { ready: false, reason: 'unreachable', records: 2, refused: 2 })
-  link.ready = true
-  link.listeners.ready()
-  answerPolicy(KEEPS)
+  connect()
   t.strictSame(link.sets.map(({ ifAbsent }) => ifAbsent), [false], 'only the probe')
 })
 
@@ -853,7 +833,7 @@ t.test('a refusal of a server is named, not accepted, and forgotten when it stop
   ]
   await Promise.all(rows.map(async ([reply, reason]) => {
     const { store, fake, reasons } = await openOnFake(t)
-    fake.override = ([name]) => name === 'SET' ? reply : undefined
+    fake.override = answering('SET', reply)
     t.equal(await record(store, 'a'), 'replay_unavailable', reason)
     t.hasStrict(store.state(), { ready: false, reason })
     await delay(600)
@@ -861,7 +841,7 @@ t.test('a refusal of a server is named, not accepted, and forgotten when it stop
     // A replica is left for a new connection, which may be on its way just then.
     await until(`it is still ${reason}`, () => !store.state().ready && store.state().reason === reason)
     fake.override = undefined
-    await until('it takes writes again', () => store.state().ready)
+    await isReady(store)
     t.equal(await record(store, 'b'), 'first')
     // A replica is left for a new connection, so a record that is under way just then reports the broken one.
     const changes = reason === 'readonly'
@@ -893,18 +873,12 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
   await until('it is ready', () => events.length > 0)
   t.strictSame([events, link.ready], [['ready'], true])
   t.strictSame([await set(), await set(), await set(false)], ['OK', null, 'OK'])
-  t.strictSame(fake.commands.filter(([name]) => name === 'SET'), [['SET', 'k', '1', 'EX', '7', 'NX'], [
-    'SET',
-    'k',
-    '1',
-    'EX',
-    '7',
-    'NX'
-  ], ['SET', 'k', '1', 'EX', '7']])
+  const sent = ['SET', 'k', '1', 'EX', '7']
+  t.strictSame(fake.commands.filter(([name]) => name === 'SET'), [[...sent, 'NX'], [...sent, 'NX'], sent])
   t.match(await new Promise(resolve => link.memoryInfo(resolve)), [{ info: /maxmemory_policy/ }])
   t.strictSame(fake.commands.filter(([name]) => name === 'INFO'), [['INFO', 'memory']], 'and requests no more')
 
-  fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
+  fake.override = answering('SET', '-READONLY no\r\n')
   for (const [at, connections] of [[999, 1], [1000, 2], [1999, 2], [2000, 3]] as const) {
     nowMs = at
     t.equal(await set(), 'READONLY no')
@@ -913,7 +887,7 @@ t.test('a link reports its state, and leaves a replica at most once a second', a
     t.equal(fake.connections, connections)
     await until('it is ready again', () => link.ready)
   }
-  fake.override = ([name]) => name === 'SET' ? '-OOM no\r\n' : undefined
+  fake.override = answering('SET', '-OOM no\r\n')
   nowMs = 9000
   t.equal(await set(), 'OOM no')
   await delay(50)
@@ -931,7 +905,7 @@ t.test('a server that has become a replica is left for a new connection, once a 
   const { store, fake } = await openOnFake(t)
   const before = fake.connections
   const startedMs = performance.now()
-  fake.override = ([name]) => name === 'SET' ? '-READONLY no\r\n' : undefined
+  fake.override = answering('SET', '-READONLY no\r\n')
   for (let n = 0; n < 50; n++) {
     await record(store, n)
     await delay(10)
@@ -973,7 +947,7 @@ t.test('Sentinels that do not answer are retried after delays that double, up to
 
 t.test('a node of a cluster has half a second to answer with the slots', async t => {
   const fake = await startFake(t)
-  fake.override = ([name]) => name === 'CLUSTER' ? null : undefined
+  fake.override = answering('CLUSTER', null)
   const times = watchTimers(t, 'ioredis/built/cluster', false)
   await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`, {
     ...patientSurroundings,
@@ -990,83 +964,30 @@ t.test('each attempt to connect again waits twice as long as the one before, up 
 })
 
 t.test('a connection that does not come about is named', async t => {
-  const rows: Array<{ title: string, prepare: (fake: FakeRedis) => void, reason: string }> = [
-    {
-      title: 'a wrong password',
-      prepare: fake => {
-        fake.override = ([name]) =>
-          name === 'AUTH' ? '-WRONGPASS invalid username-password pair or user is disabled.\r\n' : undefined
-      },
+  const evicting = bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n')
+  const rows: Record<string, { override?: FakeRedis['override'], greeting?: string, reason: string }> = {
+    'a wrong password': {
+      override: answering('AUTH', '-WRONGPASS invalid username-password pair or user is disabled.\r\n'),
       reason: 'auth'
     },
-    {
-      title: 'no password',
-      prepare: fake => {
-        fake.override = () => '-NOAUTH Authentication required.\r\n'
-      },
-      reason: 'auth'
-    },
-    {
-      title: 'a database that does not exist',
-      prepare: fake => {
-        fake.override = ([name]) => name === 'SELECT' ? '-ERR DB index is out of range\r\n' : undefined
-      },
+    'no password': { override: () => '-NOAUTH Authentication required.\r\n', reason: 'auth' },
+    'a database that does not exist': {
+      override: answering('SELECT', '-ERR DB index is out of range\r\n'),
       reason: 'database'
     },
-    {
-      title: 'a server that is full of clients',
-      prepare: fake => {
-        fake.override = () => '-ERR max number of clients reached\r\n'
-      },
+    'a server that is full of clients': {
+      override: () => '-ERR max number of clients reached\r\n',
       reason: 'max_clients'
     },
-    {
-      title: 'a server that is loading',
-      prepare: fake => {
-        fake.override = ([name]) => name === 'INFO' ? '-LOADING Redis is loading\r\n' : undefined
-      },
-      reason: 'loading'
-    },
-    {
-      title: 'a web server',
-      prepare: fake => {
-        fake.override = () => 'HTTP/1.1 400 Bad Request\r\n\r\n'
-      },
-      reason: 'not_redis'
-    },
-    {
-      title: 'a mail server',
-      prepare: fake => {
-        fake.greeting = '220 mail.example ESMTP\r\n'
-      },
-      reason: 'not_redis'
-    },
-    {
-      title: 'a server that hangs up',
-      prepare: fake => {
-        fake.override = () => 'close'
-      },
-      reason: 'unreachable'
-    },
-    {
-      title: 'a server that says nothing',
-      prepare: fake => {
-        fake.override = () => null
-      },
-      reason: 'timeout'
-    },
-    {
-      title: 'one that would forget records',
-      prepare: fake => {
-        fake.override = ([name]) =>
-          name === 'INFO' ? bulk('# Memory\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
-      },
-      reason: 'evicts'
-    }
-  ]
-  await Promise.all(rows.map(async ({ title, prepare, reason }) => {
-    const fake = await startFake(t)
-    prepare(fake)
+    'a server that is loading': { override: answering('INFO', '-LOADING Redis is loading\r\n'), reason: 'loading' },
+    'a web server': { override: () => 'HTTP/1.1 400 Bad Request\r\n\r\n', reason: 'not_redis' },
+    'a mail server': { greeting: '220 mail.example ESMTP\r\n', reason: 'not_redis' },
+    'a server that hangs up': { override: () => 'close', reason: 'unreachable' },
+    'a server that says nothing': { override: () => null, reason: 'timeout' },
+    'one that would forget records': { override: answering('INFO', evicting), reason: 'evicts' }
+  }
+  await Promise.all(Object.entries(rows).map(async ([title, { reason, ...server }]) => {
+    const fake = Object.assign(await startFake(t), server)
     const { store, reasons } = await open(t, `redis://me:hunter2@127.0.0.1:${fake.port}/3`)
     t.equal(await record(store, 'a'), 'replay_unavailable', title)
     await until(`${title} is ${reason}, not ${store.state().reason}`, () => store.state().reason === reason)
@@ -1076,7 +997,7 @@ t.test('a connection that does not come about is named', async t => {
     t.equal(recordsOf(fake).length, 0, title)
     fake.override = undefined
     fake.greeting = ''
-    await until(`${title} is mended`, () => store.state().ready)
+    await isReady(store)
     t.equal(await record(store, 'a'), 'first', title)
     // The limits of the client are half a second of the clock on the wall: a stalled process takes any server for one
     // that hangs.
@@ -1087,14 +1008,6 @@ t.test('a connection that does not come about is named', async t => {
     t.strictSame(changes, [reason, 'available'], title)
     t.notMatch(JSON.stringify([store.state(), reasons()]), /hunter2/)
   }))
-})
-
-t.test('a policy of eviction does not matter without a memory limit', async t => {
-  const fake = await startFake(t)
-  fake.override = ([name]) =>
-    name === 'INFO' ? bulk('# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n') : undefined
-  const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
-  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('TLS that does not match is named, and never gone without', async t => {
@@ -1120,17 +1033,17 @@ t.test('a cluster is reached by any of its nodes', async t => {
   const { store, reasons } = await open(t, `redis://127.0.0.1:1,127.0.0.1:${fake.port}?cluster=true`)
   t.equal(await record(store, 'a'), 'first')
   t.equal(await record(store, 'a'), 'seen')
-  await until('it is ready', () => store.state().ready)
-  fake.override = ([name]) => name === 'SET' ? '-CLUSTERDOWN The cluster is down\r\n' : undefined
+  await isReady(store)
+  fake.override = answering('SET', '-CLUSTERDOWN The cluster is down\r\n')
   t.equal(await record(store, 'b'), 'replay_unavailable')
   t.equal(store.state().reason, 'cluster')
   fake.override = undefined
-  await until('the cluster is up', () => store.state().ready)
+  await isReady(store)
   await fake.stop()
   await until('it is gone', () => !store.state().ready)
   t.equal(await record(store, 'c'), 'replay_unavailable')
   await fake.restart()
-  await until('it is back', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'a'), 'seen')
   t.strictSame(reasons(), ['available', 'cluster', 'available', 'unreachable', 'available'])
 })
@@ -1139,7 +1052,7 @@ t.test('In a cluster no record is sent twice: it may have been made', async t =>
   for (const reply of ['-CLUSTERDOWN The cluster is down\r\n', 'close'] as const) {
     const fake = await startFake(t)
     const { store } = await open(t, `redis://127.0.0.1:${fake.port}?cluster=true`)
-    await until('it is ready', () => store.state().ready)
+    await isReady(store)
     fake.override = ([name, ...words]) => name === 'SET' && words.includes('NX') ? reply : undefined
     t.equal(await record(store, 'a'), 'replay_unavailable')
     // Longer than the client would wait before it sends a command again.
@@ -1168,6 +1081,13 @@ t.test('Sentinels lead to the master', async t => {
   t.equal(await record(tls.store, 'b'), 'replay_unavailable', 'with TLS, the Sentinels need it as well')
 })
 
+function nameMaster (sentinel: FakeRedis, { port }: FakeRedis) {
+  sentinel.override = ([name, word]) =>
+    name === 'SENTINEL' && word === 'get-master-addr-by-name'
+      ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(port))}`
+      : undefined
+}
+
 t.test('With rediss: Sentinels and master are reached by TLS, each under a name of its certificate', async t => {
   trustProvider(t)
   const [sentinel, master, plain] = [
@@ -1175,18 +1095,12 @@ t.test('With rediss: Sentinels and master are reached by TLS, each under a name 
     await startFake(t, PROVIDER_TLS),
     await startFake(t)
   ]
-  const masterIs = ({ port }: FakeRedis) => {
-    sentinel.override = ([name, word]) =>
-      name === 'SENTINEL' && word === 'get-master-addr-by-name'
-        ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(port))}`
-        : undefined
-  }
-  masterIs(master)
+  nameMaster(sentinel, master)
   const { store } = await open(t, `rediss://localhost:${sentinel.port}?sentinel=main`)
   t.equal(await record(store, 'a'), 'first')
   t.equal(await record(store, 'a'), 'seen')
   t.strictSame([recordsOf(sentinel).length, recordsOf(master).length], [0, 2])
-  masterIs(plain)
+  nameMaster(sentinel, plain)
   const other = await open(t, `rediss://localhost:${sentinel.port}?sentinel=main`)
   t.equal(await record(other.store, 'b'), 'replay_unavailable')
   await until('it has been tried', () => plain.connections > 0)
@@ -1196,10 +1110,7 @@ t.test('With rediss: Sentinels and master are reached by TLS, each under a name 
 t.test('A master whose certificate is not trusted is the only reason, although Sentinels are asked again.', async t => {
   trustProvider(t)
   const [sentinel, master] = [await startFake(t, PROVIDER_TLS), await startFake(t, CLIENT_TLS)]
-  sentinel.override = ([name, word]) =>
-    name === 'SENTINEL' && word === 'get-master-addr-by-name'
-      ? `*2\r\n${bulk('127.0.0.1')}${bulk(String(master.port))}`
-      : undefined
+  nameMaster(sentinel, master)
   const asked = () => sentinel.commands.filter(([name]) => name === 'SENTINEL').length
   const { store, reasons } = await open(t, `rediss://localhost:${sentinel.port}?sentinel=main`)
   await until('the Sentinel was asked often', () => asked() > 6)
@@ -1232,7 +1143,7 @@ t.test('A server, Sentinels and a cluster get the certificate of the client, and
     const fake = await startFake(t, tls)
     const url = `rediss://localhost:${fake.port}${parameters}`
     const { store } = await open(t, { url, ...files })
-    await until('the store is ready', () => store.state().ready)
+    await isReady(store)
     t.equal(await record(store, 'a'), 'first', parameters)
     const { cert, key, ca } = files
     for (const others of [{ ca }, { cert, key }]) {
@@ -1254,9 +1165,7 @@ t.test('A server that refuses the certificate, and leaves the connection open, e
       })
       for (const end of [socket, behind]) end.on('error', () => {})
     })
-    t.teardown(() => relay.close())
-    await once(relay.listen(0, '127.0.0.1'), 'listening')
-    const { port } = relay.address() as AddressInfo
+    const port = await listen(t, relay)
     const { store } = await open(t, { url: `rediss://localhost:${port}${parameters}`, ca: place('provider.cert.pem') })
     await until('connections are left', () => left > 3)
     t.equal(await record(store, 'a'), 'replay_unavailable', parameters)
@@ -1286,16 +1195,16 @@ t.test('A file for TLS that cannot be used is told before anything is connected,
 
 t.test('A Sentinel that hangs is left for the next one', async t => {
   const [hanging, good] = [await startFake(t), await startFake(t)]
-  hanging.override = ([name]) => name === 'SENTINEL' ? null : undefined
+  hanging.override = answering('SENTINEL', null)
   const { store } = await open(t, `redis://127.0.0.1:${hanging.port},127.0.0.1:${good.port}?sentinel=main`)
-  await until('the store is ready', () => store.state().ready)
+  await isReady(store)
   t.equal(await record(store, 'a'), 'first')
   t.equal(hanging.commands.some(([name]) => name === 'SENTINEL'), true)
 })
 
 t.test('closing refuses records that are under way, waiting or later', async t => {
   const fake = await startFake(t)
-  fake.override = ([name]) => name === 'SET' ? null : undefined
+  fake.override = answering('SET', null)
   const { store } = await open(t, `redis://127.0.0.1:${fake.port}`)
   const early = record(store, 'a')
   await until('the record is sent', () => recordsOf(fake).length === 1)
