@@ -44,7 +44,7 @@ const bearer = (claims?: Overrides) => sent({ lines: [['Authorization', `Bearer 
 
 function dpop (
   claims: Overrides = {},
-  { token = tokenOf({ cnf: { jkt: client.jkt } }), header = {} }: { token?: string, header?: Overrides } = {}
+  { token = tokenOf({ cnf: client.cnf }), header = {} }: { token?: string, header?: Overrides } = {}
 ) {
   return sent({
     lines: [['Authorization', `DPoP ${token}`], [
@@ -163,7 +163,7 @@ t.test('Every form of a capture gives the same result, for a good request and fo
 })
 
 t.test('Each kind of failure is named, with the values compared and the cure.', async t => {
-  const token = tokenOf({ cnf: { jkt: client.jkt } })
+  const token = tokenOf({ cnf: client.cnf })
   const rows: Array<{ parts: Partial<Sent>, expected: RefusalReason, argv?: string[] }> =
     [
       { parts: { lines: [] }, expected: 'credentials_missing' },
@@ -349,7 +349,7 @@ t.test('Route, proxy and public address are taken into account.', async t => {
 })
 
 t.test('A curl line may stand in the arguments, and a request may have its body and answer.', async t => {
-  const token = tokenOf({ aud: 'other', cnf: { jkt: client.jkt } })
+  const token = tokenOf({ aud: 'other', cnf: client.cnf })
   const good = bearer().lines[0]![1]
   const rows: Array<{ title: string, argv?: string[], input?: string, failed?: string }> = [
     {

@@ -83,7 +83,7 @@ t.before(async () => {
     IDP_CLIENT_SECRET: 'secret'
   })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   await fetch(`${url}/api/private`, {
     headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) }
   })

@@ -17,7 +17,7 @@ import { readScopes, createVerifiedTokens } from '../../lib/guard/token/verified
 import { createJwtVerifier } from '../../lib/guard/token/jwt-verifier.ts'
 import { createRequestUrlResolver } from '../../lib/guard/url/request-url.ts'
 import { startApp } from '../helpers/app.ts'
-import { call, dpopLines } from '../helpers/call.ts'
+import { callDpop } from '../helpers/call.ts'
 import { parseCommand, readBlocks, readSection, readTable, textOf } from '../helpers/documents.ts'
 import { createDpopClient, hashOf } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -158,10 +158,8 @@ t.test('The answer with a nonce challenge is the one that is shown.', async t =>
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
-  const bound = issuer.token({ cnf: { jkt: client.jkt } })
-  const { status, headers } = await call(running, {
-    lines: dpopLines(bound, client.proof({ token: bound, url: `${running.url}/api/private` }))
-  })
+  const bound = issuer.token({ cnf: client.cnf })
+  const { status, headers } = await callDpop(running, bound, client.proof({ token: bound, url: `${running.url}/api/private` }))
   const [first, ...lines] = dpopBlocks.filter(({ language }) => language === 'http')[1]!.text.trim().split('\n')
   t.equal(first, `HTTP/1.1 ${status} Unauthorized`)
   const shown = Object.fromEntries(

@@ -18,7 +18,7 @@ import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast, { type FileOptions } from '../../packages/holdfast/index.ts'
 import { createTestIssuer, type TestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { call, callBearer, callDpop, expectRefusal } from '../helpers/call.ts'
 import {
   findDeadLinks,
   manuals,
@@ -300,23 +300,20 @@ t.test('Every shown route answers with its scope, and refuses without.', async t
         app.register(route, { prefix: '/api' })
       })
       const client = await createDpopClient()
-      const bound = issuer.token({ scope, cnf: { jkt: client.jkt } })
+      const bound = issuer.token({ scope, cnf: client.cnf })
 
-      t.equal((await call(running, { path, lines: bearerLines(issuer.token({ scope })) })).status, 200)
+      t.equal((await callBearer(running, issuer.token({ scope }), path)).status, 200)
       t.equal(
-        (await call(running, {
-          path,
-          lines: dpopLines(bound, client.proof({ token: bound, url: running.url + path }))
-        })).status,
+        (await callDpop(running, bound, client.proof({ token: bound, url: running.url + path }), path)).status,
         200
       )
       expectRefusal(
         t,
-        await call(running, { path, lines: bearerLines(issuer.token({ scope: `${scope}:else` })) }),
+        await callBearer(running, issuer.token({ scope: `${scope}:else` }), path),
         'scope_missing',
         'Bearer'
       )
-      expectRefusal(t, await call(running, { path, lines: bearerLines(bound) }), 'token_bound', 'Bearer')
+      expectRefusal(t, await callBearer(running, bound, path), 'token_bound', 'Bearer')
       expectRefusal(t, await call(running, { path }), 'credentials_missing')
     })
   }
@@ -388,7 +385,7 @@ const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
       const answer = await app.inject({ url: '/orders', headers })
       return [answer.statusCode, answer.statusCode === 200 ? answer.json() : String(answer.headers['www-authenticate'])]
     }
-    const bound = token({ scope: 'read:orders', cnf: { jkt: client.jkt } })
+    const bound = token({ scope: 'read:orders', cnf: client.cnf })
     t.hasStrict(await get({ authorization: `Bearer ${token({ scope: 'read:orders' })}` }), [200, { of: 'user-1' }])
     t.hasStrict(
       await get({

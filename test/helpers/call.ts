@@ -46,6 +46,14 @@ export async function call (
 export const bearerLines = (token: string): string[] => [`Authorization: Bearer ${token}`]
 export const dpopLines = (token: string, proof: string): string[] => [`Authorization: DPoP ${token}`, `DPoP: ${proof}`]
 
+/** One request with a token, by the scheme Bearer. */
+export const callBearer = (running: RunningApp, token: string, path?: string): Promise<Outcome> =>
+  call(running, { path, lines: bearerLines(token) })
+
+/** One request with a token and a proof, by the scheme DPoP. */
+export const callDpop = (running: RunningApp, token: string, proof: string, path?: string): Promise<Outcome> =>
+  call(running, { path, lines: dpopLines(token, proof) })
+
 /** Asserts a refusal in full: its reason in the log, and the status, sentence and challenge that go with it. */
 export function expectRefusal (
   t: Test,

@@ -65,6 +65,8 @@ export interface DpopClient {
   alg: string
   jwk: JWK
   jkt: string
+  /** The claim of a token that is bound to the key. */
+  cnf: { jkt: string }
   sign (input: Buffer): Buffer
   /** A fresh proof that passes, but for the overrides. */
   proof (parts: ProofParts): string
@@ -76,10 +78,12 @@ export async function createDpopClient (alg = 'ES256'): Promise<DpopClient> {
   const { privateKey, publicKey } = make()
   const jwk = publicKey.export({ format: 'jwk' }) as JWK
   const headerAlg = alg === 'Ed448' ? 'EdDSA' : alg
+  const jkt = await calculateJwkThumbprint(jwk)
   const client: DpopClient = {
     alg: headerAlg,
     jwk,
-    jkt: await calculateJwkThumbprint(jwk),
+    jkt,
+    cnf: { jkt },
     sign: input => sign(digest, input, { key: privateKey, ...options }),
     proof ({ token, url, method = 'GET', header = {}, claims = {} }) {
       return encodeJws(

@@ -60,7 +60,7 @@ export async function openGatedSite (
     claim
   })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
+  const token = issuer.token({ cnf: client.cnf, scope: 'read:orders' })
   const { host } = new URL(url)
   return {
     proxy,

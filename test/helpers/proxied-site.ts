@@ -48,7 +48,7 @@ export async function openSite (
   const issuer = await startIssuer(t)
   const running = await startService(t, issuer, { IDP_AUDIENCE: NAME, ...settings(origin) })
   const client = await createDpopClient()
-  const token = issuer.token({ aud: NAME, cnf: { jkt: client.jkt }, scope: 'read:users' })
+  const token = issuer.token({ aud: NAME, cnf: client.cnf, scope: 'read:users' })
   await startNginx(t, {
     file,
     port,

@@ -142,7 +142,7 @@ export async function visitAll (
   const lives = Array.from({ length: clients }, async () => {
     const client = await createDpopClient()
     // The longest runs take an hour.
-    const token = issuer.token({ cnf: { jkt: client.jkt }, exp: Math.floor(Date.now() / 1000) + 86_400 })
+    const token = issuer.token({ cnf: client.cnf, exp: Math.floor(Date.now() / 1000) + 86_400 })
     let nonce: string | undefined
     while (!isOver()) {
       nonce = await visit(client, token, nonce)

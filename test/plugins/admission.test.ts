@@ -33,7 +33,7 @@ t.test('A refused token sets no user: not in a handler that catches, nor in an e
   const issuer = await startIssuer(t)
   const [victim, thief] = [await createDpopClient(), await createDpopClient()]
   const url = 'http://api.example/greeting'
-  const bound = (jti: string) => issuer.token({ jti, cnf: { jkt: victim.jkt } })
+  const bound = (jti: string) => issuer.token({ jti, cnf: victim.cnf })
   const attacks: Record<string, (token: string) => Record<string, string>> = {
     'a bound token as Bearer': token => ({ authorization: `Bearer ${token}` }),
     'a bound token without a proof': token => ({ authorization: `DPoP ${token}` }),
@@ -152,13 +152,13 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
     { name: 'Bearer', guard: guardOf(verified({})), request: message('Authorization', 'Bearer t'), reason: null },
     {
       name: 'DPoP',
-      guard: guardOf(verified({ cnf: { jkt: client.jkt } })),
+      guard: guardOf(verified({ cnf: client.cnf })),
       request: message('Authorization', 'DPoP t', 'DPoP', 'p'),
       reason: null
     },
     {
       name: 'a replay',
-      guard: guardOf(verified({ cnf: { jkt: client.jkt } })),
+      guard: guardOf(verified({ cnf: client.cnf })),
       request: message('Authorization', 'DPoP t', 'DPoP', 'p'),
       reason: 'proof_replayed'
     },

@@ -5,7 +5,7 @@ import { encodeDer, JWS_ALGS } from '../../lib/guard/jose/signature.ts'
 import { usableKey } from '../../lib/guard/provider/key-set.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import { callBearer, expectRefusal } from '../helpers/call.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { createTokenKey, makeToken, startTokenProvider, type TokenKey } from '../helpers/token-issuer.ts'
@@ -28,12 +28,12 @@ t.test('A token of each accepted algorithm passes, and the same token with anoth
   for (const alg of ALGS) {
     for (const kid of ['one', undefined]) {
       const token = makeToken(provider.issuer, keyOf(alg), { header: { kid } })
-      t.equal((await call(running, { lines: bearerLines(token) })).status, 200, `${alg} with the kid ${kid}`)
+      t.equal((await callBearer(running, token)).status, 200, `${alg} with the kid ${kid}`)
       const [header, , signature] = token.split('.')
       const [, payload] = makeToken(provider.issuer, keyOf(alg), { claims: { sub: 'admin' } }).split('.')
       expectRefusal(
         t,
-        await call(running, { lines: bearerLines(`${header}.${payload}.${signature}`) }),
+        await callBearer(running, `${header}.${payload}.${signature}`),
         'token_signature',
         'Bearer',
         `${alg} with the signature of another token`
@@ -51,13 +51,13 @@ async function readiness (url: string) {
 t.test('The algorithm of a token must be in the list literally, and causes no fetch otherwise', async t => {
   const provider = await startTokenProvider(t, keyOf('ES256').jwk, keyOf('RS256').jwk)
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'ES256' })
-  t.equal((await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('ES256'))) })).status, 200)
+  t.equal((await callBearer(running, makeToken(provider.issuer, keyOf('ES256')))).status, 200)
   const { fetches } = provider
   for (const alg of ['RS256', 'ES384', 'EdDSA', 'es256', 'ES256 ', 'none', 'HS256', ['ES256'], null, undefined]) {
     const token = makeToken(provider.issuer, keyOf('ES256'), { header: { alg } })
     expectRefusal(
       t,
-      await call(running, { lines: bearerLines(token) }),
+      await callBearer(running, token),
       'token_algorithm',
       'Bearer',
       JSON.stringify(alg)
@@ -114,7 +114,7 @@ t.test('No key is used for an algorithm that it was not made for', async t => {
     token_algorithm: { 'the PEM of the key as a secret': hmac('rsa', 'HS256', pem) }
   })
   for (const { title, value, outcome: expected } of rows) {
-    const outcome = await call(running, { lines: bearerLines(value) })
+    const outcome = await callBearer(running, value)
     if (expected !== 'accepted') expectRefusal(t, outcome, expected, 'Bearer', title)
     else t.equal(outcome.status, 200, title)
   }
@@ -131,10 +131,10 @@ t.test('A signature whose leading zero byte was left out is refused, and the who
     do token = makeToken(provider.issuer, key)
     while (!/^A[A-P]/.test(token.slice(token.lastIndexOf('.') + 1)))
     const title = `${1 + others.length} keys`
-    t.equal((await call(running, { lines: bearerLines(token) })).status, 200, title)
+    t.equal((await callBearer(running, token)).status, 200, title)
     expectRefusal(
       t,
-      await call(running, { lines: bearerLines(cutSignature(token, undefined, 1)) }),
+      await callBearer(running, cutSignature(token, undefined, 1)),
       'token_signature',
       'Bearer',
       title
@@ -162,7 +162,7 @@ t.test('A provider without a key for the algorithms is not ready, and its tokens
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'PS256 ES384' })
   expectRefusal(
     t,
-    await call(running, { lines: bearerLines(makeToken(provider.issuer, keyOf('PS256'))) }),
+    await callBearer(running, makeToken(provider.issuer, keyOf('PS256'))),
     'token_key_unknown',
     'Bearer'
   )

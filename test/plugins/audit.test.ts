@@ -12,7 +12,7 @@ import { createGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines } from '../helpers/call.ts'
 import { checkRequest } from '../helpers/check-request.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
@@ -46,19 +46,15 @@ t.test('Audit: each decision about a request with credentials, and each refusal,
   const client = await createDpopClient()
   const known = { ...NOBODY, method: 'GET', issuer: issuer.url, subject: 'user-1' }
 
-  await call(site, { path: '/api/public', lines: bearerLines(issuer.token()) })
-  await call(site, {
-    lines: bearerLines(
-      issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1', act: { sub: 'agent-0' } } })
-    )
-  })
-  const token = issuer.token({ cnf: { jkt: client.jkt }, azp: 'app-2', act: { iss: 'x' } })
+  await callBearer(site, issuer.token(), '/api/public')
+  await callBearer(site, issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1', act: { sub: 'agent-0' } } }))
+  const token = issuer.token({ cnf: client.cnf, azp: 'app-2', act: { iss: 'x' } })
   const lines2 = dpopLines(token, client.proof({ token, url: `${site.url}/api/private` }))
   await call(site, { lines: lines2 })
   await call(site, { lines: lines2 })
-  await call(site, { path: '/api/private-scoped', lines: bearerLines(issuer.token({ cid: 'app-3' })) })
+  await callBearer(site, issuer.token({ cid: 'app-3' }), '/api/private-scoped')
   await call(site, { path: '/api/users/9?token=secret', method: 'HEAD' })
-  await call(site, { path: '/api/nothing', lines: bearerLines(issuer.token()) })
+  await callBearer(site, issuer.token(), '/api/nothing')
   t.strictSame(
     plain(),
     [
@@ -133,7 +129,7 @@ t.test('Audit: AUDIT=log writes into the log of the service, whatever its level 
   const issuer = await startIssuer(t)
   for (const level of ['silent', 'fatal', 'info']) {
     const { log, ...site } = await startApp(t, issuer, { AUDIT: 'log', LOG_LEVEL: level })
-    await call({ ...site, log }, { lines: bearerLines(issuer.token()) })
+    await callBearer({ ...site, log }, issuer.token())
     const [line, ...more] = log.filter(({ event }) => event === 'decision')
     t.strictSame(more, [], level)
     t.hasStrict(line, { level: 30, decision: 'admitted', route: '/api/private', subject: 'user-1' })
@@ -296,19 +292,19 @@ t.test(
 
     await call(site, { path: '/orders/7?x=1', lines: [...bearerLines(good), 'X-Request-Id: from-proxy'] })
     expect('admitted', { decision: 'admitted', route: '/orders/:id', subject: 'user-1', id: 'from-proxy' })
-    await call(site, { path: '/orders/7', lines: bearerLines(poor) })
+    await callBearer(site, poor, '/orders/7')
     expect('scope', { reason: 'scope_missing', status: 403, route: '/orders/:id', subject: 'user-1' })
-    await call(site, { path: '/open/x', lines: bearerLines(good) })
+    await callBearer(site, good, '/open/x')
     expectNone('anyone: no guard is asked')
     await call(site, { path: '/none' })
     expectNone('a path without a rule, without credentials')
-    await call(site, { path: '/none', lines: bearerLines(good) })
+    await callBearer(site, good, '/none')
     expect('a path without a rule', { reason: 'no_rule', status: 404, route: undefined })
     await call(site, { path: '/none', lines: ['DPoP: x'] })
     expect('a path without a rule, beside a proof', { reason: 'no_rule', status: 404, route: undefined })
     await call(site, { path: '/orders/%2e%2e/x' })
     expect('a path with dots', { reason: 'target_path', status: 400, route: undefined })
-    await call(site, { path: '/orders/%zz', lines: bearerLines(good) })
+    await callBearer(site, good, '/orders/%zz')
     expect('a path that the router cannot read', { reason: 'target_path', status: 400, route: undefined })
 
     const asks = (lines: readonly string[]) => call(site, { path: '/verify/nginx', lines })
@@ -452,7 +448,7 @@ t.test('Audit: with a key, who and what is named by a pseudonym, the same for th
   writeFileSync(`${path}.key`, `${KEY}\n`)
   const site = await startApp(t, issuer, { AUDIT: { to: path, pseudonymKey: { file: `${path}.key` } } })
   const token = issuer.token({ client_id: 'app-1', jti: 'j1', act: { sub: 'agent-1' } })
-  for (let i = 0; i < 2; i++) await call(site, { lines: bearerLines(token) })
+  for (let i = 0; i < 2; i++) await callBearer(site, token)
   const of = (text: string) =>
     createHmac('sha256', Buffer.from(KEY, 'base64url')).update(text).digest('base64url')
   for (const line of lines()) {
@@ -464,7 +460,7 @@ t.test('Audit: with a key, who and what is named by a pseudonym, the same for th
       jti: of('j1')
     })
   }
-  await call(site, { lines: bearerLines(issuer.token()) })
+  await callBearer(site, issuer.token())
   t.strictSame(['subject', 'client', 'actor', 'jti'].map(name => lines()[2]![name]), [
     of('user-1'),
     undefined,
@@ -618,7 +614,7 @@ t.test('Audit: while no line can be written it is counted, logged once, named in
   const { path, lines } = auditFile(t)
   const issuer = await startIssuer(t)
   const site = await startApp(t, issuer, { AUDIT: path })
-  const ask = async () => (await call(site, { lines: bearerLines(issuer.token()) })).status
+  const ask = async () => (await callBearer(site, issuer.token())).status
   const readiness = async () => {
     const answer = await fetch(`${site.url}/health/ready`)
     return [answer.status, (await answer.json() as { checks: { audit: string } }).checks.audit]
@@ -631,7 +627,7 @@ t.test('Audit: while no line can be written it is counted, logged once, named in
   await until('the fault is seen', async () => (await readiness())[1] !== 'ok')
   t.strictSame(await readiness(), [200, 'losing_lines'])
   t.equal(await ask(), 200)
-  t.equal((await call(site, { lines: bearerLines('forged') })).status, 401)
+  t.equal((await callBearer(site, 'forged')).status, 401)
   t.equal((await call(site)).status, 401)
   t.equal((await call(site, { path: '/api/public' })).status, 200)
   await untilMetric(site, 'holdfast_audit_lines_total{outcome="lost"} 3')
@@ -655,7 +651,7 @@ t.test('Audit: a refused request has the names of its token if that was verified
   const issuer = await startIssuer(t)
   const site = await startApp(t, issuer, { AUDIT: path, REVOCATION: { operators: { scope: 'revoke' } } })
   const client = await createDpopClient()
-  const token = issuer.token({ jti: 'j1', client_id: 'app-1', cnf: { jkt: client.jkt } })
+  const token = issuer.token({ jti: 'j1', client_id: 'app-1', cnf: client.cnf })
   const url = `${site.url}/api/private`
   const plainProof = client.proof({ token, url })
   const rows: ReadonlyArray<{ reason: string, lines: readonly string[], isVerified: boolean }> = [
@@ -679,7 +675,7 @@ t.test('Audit: a refused request has the names of its token if that was verified
     headers: { authorization: `Bearer ${issuer.token({ scope: 'revoke' })}`, 'content-type': 'application/json' },
     body: JSON.stringify({ sub_id: { format: 'jwt_id', iss: issuer.url, jti: 'j1' } })
   })
-  const answer = await call(site, { lines: dpopLines(token, plainProof) })
+  const answer = await callDpop(site, token, plainProof)
   t.equal(answer.reason, 'token_revoked')
   t.strictSame(named(lines().at(-1)!), names, 'a revoked one')
 })
@@ -699,7 +695,7 @@ t.test('Audit: SIGHUP opens the file anew, and ends neither the service nor what
     process.off('SIGHUP', onSignal).off('SIGHUP', other)
   })
   const site = await startApp(t, issuer, { AUDIT: path })
-  await call(site, { lines: bearerLines(issuer.token()) })
+  await callBearer(site, issuer.token())
   renameSync(path, `${path}.1`)
   process.emit('SIGHUP')
   t.strictSame(others, ['another'])
@@ -710,7 +706,7 @@ t.test('Audit: SIGHUP opens the file anew, and ends neither the service nor what
       return false
     }
   })
-  await call(site, { lines: bearerLines(issuer.token()) })
+  await callBearer(site, issuer.token())
   t.strictSame([linesOf(`${path}.1`).length, lines().length], [1, 1])
   await site.app.close()
   t.strictSame(process.listeners('SIGHUP').filter(listener => listener.name === 'reopen'), [])
@@ -720,7 +716,7 @@ t.test('Audit: off, nobody listens to decisions', async t => {
   const issuer = await startIssuer(t)
   const { app, log, ...site } = await startApp(t, issuer, { AUDIT: 'off' })
   t.strictSame([app.guardAudit, app.holdfastGuard.decisions.listeners], [undefined, []])
-  t.equal((await call({ app, log, ...site }, { lines: bearerLines(issuer.token()) })).status, 200)
+  t.equal((await callBearer({ app, log, ...site }, issuer.token())).status, 200)
   t.notOk(log.some(({ event }) => event === 'decision'))
   t.notOk((await (await fetch(`${site.url}/metrics`)).text()).includes('\nholdfast_audit_'))
 })

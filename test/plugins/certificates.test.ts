@@ -11,7 +11,7 @@ import { REFUSALS } from '../../lib/refusal.ts'
 import { SettingsError } from '../../lib/base/settings-error.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
@@ -66,7 +66,7 @@ function tokensOf (issuer: Issuer, client: DpopClient) {
   return {
     certificate: issuer.token({ cnf: { 'x5t#S256': A } }),
     both: issuer.token({ cnf: { jkt: client.jkt, 'x5t#S256': A } }),
-    key: issuer.token({ cnf: { jkt: client.jkt } }),
+    key: issuer.token({ cnf: client.cnf }),
     nothing: issuer.token()
   }
 }
@@ -464,7 +464,7 @@ t.test('What the application learns of the caller is the same', async t => {
     sub: 'user-1'
   })
   const client = await createDpopClient()
-  const token = issuer.token({ exp: 4e9, cnf: { jkt: client.jkt } })
+  const token = issuer.token({ exp: 4e9, cnf: client.cnf })
   const bound = await ask(`DPoP ${token}`, { dpop: client.proof({ token, url: 'https://api.example/' }) })
   t.strictSame(
     bound,
@@ -491,14 +491,14 @@ t.test('Under the FAPI profile a token passes only if it is bound, and only by t
   const { running, token, rsa } = await startFapi(t, { CLIENT_CERTIFICATE: 'nginx', TRUST_PROXY: 'loopback' })
   const client = await createDpopClient()
   const url = `${running.url}/api/private`
-  const send = (text: string, by = client) => call(running, { lines: dpopLines(text, by.proof({ token: text, url })) })
-  t.equal((await send(token({ cnf: { jkt: client.jkt } }))).status, 200, 'bound to a key')
+  const send = (text: string, by = client) => callDpop(running, text, by.proof({ token: text, url }))
+  t.equal((await send(token({ cnf: client.cnf }))).status, 200, 'bound to a key')
   t.equal(
     (await call(running, { lines: [...bearerLines(token({ cnf: { 'x5t#S256': A } })), HEADERS.nginx(PEM.a)] })).status,
     200,
     'bound to a certificate'
   )
-  expectRefusal(t, await call(running, { lines: bearerLines(token()) }), 'token_not_sender_constrained', 'Bearer')
+  expectRefusal(t, await callBearer(running, token()), 'token_not_sender_constrained', 'Bearer')
   expectRefusal(t, await send(token()), 'token_not_sender_constrained', 'DPoP')
   expectRefusal(
     t,
@@ -507,16 +507,16 @@ t.test('Under the FAPI profile a token passes only if it is bound, and only by t
     'Bearer',
     'a certificate that the token does not name'
   )
-  expectRefusal(t, await send(token({ cnf: { jkt: client.jkt } }, rsa)), 'token_algorithm', 'DPoP', 'a token by RS256')
+  expectRefusal(t, await send(token({ cnf: client.cnf }, rsa)), 'token_algorithm', 'DPoP', 'a token by RS256')
   for (const alg of ['PS256', 'EdDSA', 'Ed25519']) {
     const other = await createDpopClient(alg)
-    t.equal((await send(token({ cnf: { jkt: other.jkt } }), other)).status, 200, `a proof by ${alg}`)
+    t.equal((await send(token({ cnf: other.cnf }), other)).status, 200, `a proof by ${alg}`)
   }
   for (const alg of ['RS256', 'ES384']) {
     const other = await createDpopClient(alg)
     expectRefusal(
       t,
-      await send(token({ cnf: { jkt: other.jkt } }), other),
+      await send(token({ cnf: other.cnf }), other),
       'proof_algorithm',
       'DPoP',
       `a proof by ${alg}`
@@ -528,7 +528,7 @@ t.test('A token in the query, in a form or in a cookie is no credential', async 
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
   const token = issuer.token()
-  t.equal((await call(running, { lines: bearerLines(token) })).status, 200)
+  t.equal((await callBearer(running, token)).status, 200)
   expectRefusal(t, await call(running, { path: `/api/private?access_token=${token}` }), 'credentials_missing')
   expectRefusal(
     t,

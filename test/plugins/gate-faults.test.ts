@@ -364,7 +364,7 @@ t.test('A client of HTTP/1.0 need not name the host, unless it has a proof.', as
   t.equal((await sendRaw(url, ['GET /none HTTP/1.0'])).status, 404)
   t.equal((await sendRaw(url, ['GET http://a.example/open/x HTTP/1.0'])).status, 400, 'an absolute target')
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const proof = dpopLines(token, client.proof({ token, url: `${url}/any/x` }))
   const refused = await sendRaw(url, ['GET /any/x HTTP/1.0', ...proof])
   t.equal(refused.status, 401)
@@ -553,7 +553,7 @@ t.test('The answer that changes the protocol has the next nonce.', async t => {
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nDPoP-Nonce: theirs\r\n\r\n'
     )
   })
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const proven = (nonce?: string) =>
     dpopLines(token, client.proof({ token, url: `${url}/socket`, claims: { nonce } }))
   const older = await atAnotherTime(-120, () => send('/socket', proven()))

@@ -164,7 +164,7 @@ t.test('Check requests are read and answers are written as the proto files of En
 t.test('Envoy sends check requests over gRPC, and gets the answers of the guard.', async t => {
   const { call, issuer, app, log } = await startGate(t)
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const proof = () => ({
     authorization: `DPoP ${token}`,
     dpop: client.proof({ token, url: 'https://api.example/any/x' })
@@ -301,7 +301,7 @@ t.test(
 t.test('A new nonce reaches the client, and credentials the upstream if they are to be passed on.', async t => {
   const { call, issuer } = await startGate(t, { passCredentials: true }, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const put = async (nonce?: string) =>
     read(
       await call(

@@ -239,7 +239,7 @@ t.test('Headers must agree with the body, and other methods than POST go by path
 t.test('A proof passes once, whatever becomes of its messages.', async t => {
   const { post, issuer, url, upstream } = await startSite(t)
   const client = await createDpopClient()
-  const token = issuer.token({ scope: 'use read', cnf: { jkt: client.jkt } })
+  const token = issuer.token({ scope: 'use read', cnf: client.cnf })
   const linesOf = () => dpopLines(token, client.proof({ token, url: `${url}/mcp`, method: 'POST' }))
   for (
     const [body, status] of [

@@ -152,7 +152,7 @@ t.test('A rule that is enforced holds for each path that frameworks serve alike'
 t.test('A proof is recorded while requests are observed, and a nonce is told', async t => {
   const { issuer, upstream, send, url } = await startGate(t, { values: { DPOP_NONCE: 'required', IDP_DPOP_MODE: 'REQUIRED' } })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const proven = (claims: object) => dpopLines(token, client.proof({ token, url: `${url}/any/1`, claims: { ...claims } }))
   const first = await send('/any/1', proven({}))
   t.equal(first.status, 200)
@@ -329,7 +329,7 @@ t.test('The service says that nothing is guarded, and is ready whatever is away'
   t.equal(ready.status, 200)
   t.hasStrict(JSON.parse(ready.body), { observing: { until: dayIn(3) } })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   t.equal((await send('/any/1', dpopLines(token, client.proof({ token, url: `${url}/any/1` })))).status, 200)
   await atAnotherTime(4 * 86_400, async () => t.equal((await send('/health/ready')).status, 503))
 })

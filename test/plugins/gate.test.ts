@@ -152,7 +152,7 @@ t.test('A token that was verified under one rule is known under the others with 
 t.test('A proof is compared with the path that the rule saw, and passes once.', async t => {
   const { send, issuer, url, upstream, reasons } = await startSite(t)
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const proofFor = (target: string) => dpopLines(token, client.proof({ token, url: url + target }))
   const lines = proofFor('/any/a~b')
   t.equal((await send('/any/a%7eb?x=%2F..//', lines)).status, 200)

@@ -12,7 +12,7 @@ import { ANY_TOKEN } from '../../lib/guard/requirement/requirement.ts'
 import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, expectRefusal } from '../helpers/call.ts'
 import { advanceClock, stopClock, stopTimers } from '../helpers/clock.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -142,7 +142,7 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
   })
   for (const [index, { title, value, outcome: reason }] of rows.entries()) {
     asked.answer = value
-    const outcome = await call(asked, { path: '/api/private-scoped', lines: bearerLines(`opaque-${index}`) })
+    const outcome = await callBearer(asked, `opaque-${index}`, '/api/private-scoped')
     if (reason !== 'accepted') expectRefusal(t, outcome, reason, 'Bearer', title)
     else t.hasStrict(outcome, { status: 200, body: { user_id: 'user-1' } }, title)
     if (reason === 'introspection_unavailable') t.equal(outcome.headers['retry-after'], '1', title)
@@ -153,7 +153,7 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
   asked.answer = active({ scope: 'other' })
   expectRefusal(
     t,
-    await call(asked, { path: '/api/private-scoped', lines: bearerLines('opaque') }),
+    await callBearer(asked, 'opaque', '/api/private-scoped'),
     'scope_missing',
     'Bearer'
   )
@@ -162,11 +162,11 @@ t.test('An opaque token passes with the claims of the answer, and each fault of 
 t.test('An answer may leave out the audience only if the settings say so', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque', IDP_INTROSPECTION_AUDIENCE_OPTIONAL: true })
   asked.answer = active({ aud: undefined, token_type: 'Bearer' })
-  t.equal((await call(asked, { lines: bearerLines('a') })).status, 200)
+  t.equal((await callBearer(asked, 'a')).status, 200)
   asked.answer = active({ aud: undefined })
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines('c') }),
+    await callBearer(asked, 'c'),
     'token_kind',
     'Bearer',
     'without an audience the type must be there'
@@ -174,7 +174,7 @@ t.test('An answer may leave out the audience only if the settings say so', async
   asked.answer = active({ aud: 'other', token_type: 'Bearer' })
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines('b') }),
+    await callBearer(asked, 'b'),
     'token_audience',
     'Bearer',
     'a present one must match'
@@ -184,28 +184,28 @@ t.test('An answer may leave out the audience only if the settings say so', async
 t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', async t => {
   const asked = await start(t, { IDP_INTROSPECTION: 'opaque' })
   asked.answer = active()
-  t.equal((await call(asked, { lines: bearerLines(asked.issuer.token()) })).status, 200)
+  t.equal((await callBearer(asked, asked.issuer.token())).status, 200)
   const { issuer } = asked
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }),
+    await callBearer(asked, issuer.token({ aud: 'other' })),
     'token_audience',
     'Bearer'
   )
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines(issuer.token({}, { alg: 'none' })) }),
+    await callBearer(asked, issuer.token({}, { alg: 'none' })),
     'token_algorithm',
     'Bearer'
   )
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines(`${issuer.token().split('.', 2).join('.')}.AAAA`) }),
+    await callBearer(asked, `${issuer.token().split('.', 2).join('.')}.AAAA`),
     'token_signature',
     'Bearer'
   )
   t.equal(asked.forms.length, 0, 'a JWT is not introspected')
-  t.equal((await call(asked, { lines: bearerLines('a.b.c') })).status, 200, 'three words are no JWT')
+  t.equal((await callBearer(asked, 'a.b.c')).status, 200, 'three words are no JWT')
   t.equal(asked.forms.length, 1)
 })
 
@@ -214,7 +214,7 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
   const client = await createDpopClient()
   // As from a provider that decodes leniently and leaves the binding out.
   asked.answer = active()
-  const bound = asked.issuer.token({ cnf: { jkt: client.jkt } })
+  const bound = asked.issuer.token({ cnf: client.cnf })
   const [header, payload, signature] = bound.split('.') as [string, string, string]
   const spellings: ReadonlyArray<{ title: string, token: string }> = [
     { title: 'padding', token: `${bound}==` },
@@ -232,10 +232,10 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
     { title: 'a tilde after the claims', token: `${header}.${payload}~.${signature}` }
   ]
   for (const { title, token } of spellings) {
-    expectRefusal(t, await call(asked, { lines: bearerLines(token) }), 'token_malformed', 'Bearer', title)
+    expectRefusal(t, await callBearer(asked, token), 'token_malformed', 'Bearer', title)
     expectRefusal(
       t,
-      await call(asked, { lines: dpopLines(token, client.proof({ url: `${asked.url}/api/private`, token })) }),
+      await callDpop(asked, token, client.proof({ url: `${asked.url}/api/private`, token })),
       'token_malformed',
       'DPoP',
       title
@@ -243,17 +243,17 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
   }
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines(bound) }),
+    await callBearer(asked, bound),
     'token_bound',
     'Bearer',
     'and as it was issued it is bound'
   )
   t.equal(asked.forms.length, 1, 'only the well-formed one is introspected')
   const encrypted = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..AAAA.AAAA.AAAA`
-  t.equal((await call(asked, { lines: bearerLines(encrypted) })).status, 200, 'an encrypted JWT is opaque')
+  t.equal((await callBearer(asked, encrypted)).status, 200, 'an encrypted JWT is opaque')
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines(`${encrypted}.AAAA`) }),
+    await callBearer(asked, `${encrypted}.AAAA`),
     'token_malformed',
     'Bearer',
     'unless it has six segments'
@@ -346,7 +346,7 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
       'another issuer': { active: true, iss: 'https://other.example/' },
       'another caller': { active: true, sub: 'user-2' },
       'another audience': { active: true, aud: 'other' },
-      'a binding that the token does not have': { active: true, cnf: { jkt: client.jkt } },
+      'a binding that the token does not have': { active: true, cnf: client.cnf },
       'a binding that is none': { active: true, cnf: null }
     },
     token_kind: {
@@ -359,37 +359,37 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
   })
   for (const [index, { title, value, outcome: reason }] of rows.entries()) {
     asked.answer = value
-    const outcome = await call(asked, { lines: bearerLines(issuer.token({ jti: String(index) })) })
+    const outcome = await callBearer(asked, issuer.token({ jti: String(index) }))
     if (reason !== 'accepted') expectRefusal(t, outcome, reason, 'Bearer', title)
     else t.equal(outcome.status, 200, title)
   }
   const before = asked.forms.length
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines(issuer.token({ aud: 'other' })) }),
+    await callBearer(asked, issuer.token({ aud: 'other' })),
     'token_audience',
     'Bearer',
     'its own checks come first'
   )
   expectRefusal(
     t,
-    await call(asked, { lines: bearerLines('opaque') }),
+    await callBearer(asked, 'opaque'),
     'token_malformed',
     'Bearer',
     'an opaque token is none here'
   )
   t.equal(asked.forms.length, before)
-  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const bound = issuer.token({ cnf: client.cnf })
   const proof = () => client.proof({ url: `${asked.url}/api/private`, token: bound })
-  asked.answer = { active: true, cnf: { jkt: client.jkt } }
-  t.equal((await call(asked, { lines: dpopLines(bound, proof()) })).status, 200, 'the binding of the token')
+  asked.answer = { active: true, cnf: client.cnf }
+  t.equal((await callDpop(asked, bound, proof())).status, 200, 'the binding of the token')
   for (const cnf of [{ jkt: (await createDpopClient()).jkt }, {}, null, 'jkt']) {
     // Another token each time: a refusal is kept.
-    const other = issuer.token({ jti: JSON.stringify(cnf), cnf: { jkt: client.jkt } })
+    const other = issuer.token({ jti: JSON.stringify(cnf), cnf: client.cnf })
     asked.answer = { active: true, cnf }
     expectRefusal(
       t,
-      await call(asked, { lines: dpopLines(other, client.proof({ url: `${asked.url}/api/private`, token: other })) }),
+      await callDpop(asked, other, client.proof({ url: `${asked.url}/api/private`, token: other })),
       'token_contradicted',
       'DPoP',
       `another binding: ${JSON.stringify(cnf)}`
@@ -405,10 +405,10 @@ t.test('An opaque token is known to be good until it expires, or until it is int
   )
   const exp = later()
   asked.answer = active({ exp })
-  t.equal((await call(asked, { path: '/caller', lines: bearerLines('a') })).body.expiresAt, exp)
+  t.equal((await callBearer(asked, 'a', '/caller')).body.expiresAt, exp)
   asked.answer = active({ exp: undefined })
   const before = Math.floor(Date.now() / 1000)
-  const { expiresAt } = (await call(asked, { path: '/caller', lines: bearerLines('b') })).body
+  const { expiresAt } = (await callBearer(asked, 'b', '/caller')).body
   t.ok(expiresAt >= before + 10 && expiresAt <= Date.now() / 1000 + 10, 'the ten seconds of its answer')
 })
 
@@ -417,7 +417,7 @@ t.test('Opaque tokens go by the mode of their issuer', async t => {
     issuer: 'https://b.example/'
   }]
   const asked = await start(t, { IDP_ISSUER: undefined, IDP_ISSUERS: issuers, NO_PROXY: '*' })
-  t.hasStrict(await call(asked, { lines: bearerLines('opaque') }), { status: 401, reason: 'scheme_not_offered' })
+  t.hasStrict(await callBearer(asked, 'opaque'), { status: 401, reason: 'scheme_not_offered' })
   t.equal(asked.forms.length, 0)
 })
 
@@ -473,7 +473,7 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
   })
   for (const [index, { title, value, outcome: reason }] of rows.entries()) {
     asked.answer = value
-    const outcome = await call(asked, { lines: bearerLines(`opaque-${index}`) })
+    const outcome = await callBearer(asked, `opaque-${index}`)
     if (reason !== 'accepted') expectRefusal(t, outcome, reason, 'Bearer', title)
     else t.equal(outcome.status, 200, title)
   }
@@ -512,7 +512,7 @@ t.test('The endpoint is found by discovery', async t => {
     advance(1000)
     expectRefusal(
       t,
-      await call(app, { lines: bearerLines('opaque') }),
+      await callBearer(app, 'opaque'),
       'introspection_unavailable',
       'Bearer',
       String(JSON.stringify(bad))
@@ -520,9 +520,9 @@ t.test('The endpoint is found by discovery', async t => {
   }
   discovered = { introspection_endpoint: `${url}introspect` }
   advance(1000)
-  t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
+  t.equal((await callBearer(app, 'opaque')).status, 200)
   asked.length = 0
-  t.equal((await call(app, { lines: bearerLines('opaque') })).status, 200)
+  t.equal((await callBearer(app, 'opaque')).status, 200)
   t.strictSame(asked.filter(path => path !== '/keys'), ['/introspect'], 'and remembered, whenever the keys are fetched')
 })
 
@@ -543,7 +543,7 @@ t.test('The settings of proxies apply to introspection', async t => {
       IDP_INTROSPECTION_ENDPOINT: 'https://idp.test/introspect',
       ...settings
     })
-    expectRefusal(t, await call(asked, { lines: bearerLines('opaque') }), 'introspection_unavailable')
+    expectRefusal(t, await callBearer(asked, 'opaque'), 'introspection_unavailable')
     t.strictSame(proxy.tunnels, tunnels, 'it refuses, so that the one tunnel is all')
   }
 })
@@ -561,7 +561,7 @@ t.test('This service authenticates with a private key', async t => {
     IDP_CLIENT_KEY_FILE: join(directory, 'key.pem')
   })
   asked.answer = active()
-  t.equal((await call(asked, { lines: bearerLines('opaque') })).status, 200)
+  t.equal((await callBearer(asked, 'opaque')).status, 200)
   t.match(asked.forms[0]!.get('client_assertion'), /^ey[\w-]+\.ey[\w-]+\.[\w-]{86}$/)
   const [, payload] = asked.forms[0]!.get('client_assertion')!.split('.')
   const { iat, exp, iss, sub, jti } = JSON.parse(String(Buffer.from(payload!, 'base64url')))
@@ -729,23 +729,21 @@ t.test('A provider introspects its tokens, by each way in which the service auth
       for (const format of formats) {
         const title = `${format} by ${covers} and ${client}`
         const token = await tenant.token(format)
-        t.hasStrict(await call(running, { path: '/api/private-scoped', lines: bearerLines(token) }), {
+        t.hasStrict(await callBearer(running, token, '/api/private-scoped'), {
           status: 200,
           body: { user_id: format }
         }, title)
         t.equal(tenant.asked.at(-1), token, title)
         expectRefusal(
           t,
-          await call(running, {
-            lines: bearerLines(await tenant.token(format, { resource: 'https://other.example' }))
-          }),
+          await callBearer(running, await tenant.token(format, { resource: 'https://other.example' })),
           'token_audience',
           'Bearer',
           `${title}, for another API`
         )
       }
       if (covers !== 'jwt') {
-        expectRefusal(t, await call(running, { lines: bearerLines('made-up') }), 'token_inactive', 'Bearer', client)
+        expectRefusal(t, await callBearer(running, 'made-up'), 'token_inactive', 'Bearer', client)
       }
     }
   }
@@ -757,19 +755,19 @@ t.test('A token that was revoked is refused once the answer about it is too old'
     for (const format of formats) {
       const [token, twin] = [await tenant.token(format), await tenant.token(format)]
       for (const each of [token, twin]) {
-        t.equal((await call(running, { lines: bearerLines(each) })).status, 200, `${format} by ${covers}`)
+        t.equal((await callBearer(running, each)).status, 200, `${format} by ${covers}`)
       }
       await tenant.revoke(token)
-      t.equal((await call(running, { lines: bearerLines(token) })).status, 200, 'the answer still holds')
+      t.equal((await callBearer(running, token)).status, 200, 'the answer still holds')
       advanceClock(t, 10_000)
       expectRefusal(
         t,
-        await call(running, { lines: bearerLines(token) }),
+        await callBearer(running, token),
         'token_inactive',
         'Bearer',
         `${format} by ${covers}`
       )
-      t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'and the other one passes')
+      t.equal((await callBearer(running, twin)).status, 200, 'and the other one passes')
     }
   }
 })
@@ -786,14 +784,14 @@ t.test('A token that the provider has bound to a key passes only with its proof'
         }
       })
       t.equal(
-        (await call(running, { lines: dpopLines(token, client.proof({ token, url })) })).status,
+        (await callDpop(running, token, client.proof({ token, url }))).status,
         200,
         `${format} by ${covers}`
       )
-      expectRefusal(t, await call(running, { lines: bearerLines(token) }), 'token_bound', 'Bearer')
+      expectRefusal(t, await callBearer(running, token), 'token_bound', 'Bearer')
       expectRefusal(
         t,
-        await call(running, { lines: dpopLines(token, (await createDpopClient()).proof({ token, url })) }),
+        await callDpop(running, token, (await createDpopClient()).proof({ token, url })),
         'jkt_mismatch',
         'DPoP'
       )
@@ -807,8 +805,8 @@ t.test('A refresh token of the provider is not an access token, even if an answe
       IDP_INTROSPECTION: 'opaque',
       IDP_INTROSPECTION_AUDIENCE_OPTIONAL
     })
-    t.equal((await call(running, { lines: bearerLines(await tenant.token('opaque')) })).status, 200)
-    const refused = await call(running, { lines: bearerLines(await tenant.refreshToken()) })
+    t.equal((await callBearer(running, await tenant.token('opaque'))).status, 200)
+    const refused = await callBearer(running, await tenant.refreshToken())
     expectRefusal(t, refused, IDP_INTROSPECTION_AUDIENCE_OPTIONAL ? 'token_kind' : 'token_claim_invalid', 'Bearer')
   }
 })
@@ -848,7 +846,7 @@ t.test('No token passes if the endpoint lies, floods, redirects or compresses, a
   })
   for (const [index, { title, value, outcome: failure }] of rows.entries()) {
     hostile.behaviour = value
-    const outcome = await call(hostile, { lines: bearerLines(`opaque-${index}`) })
+    const outcome = await callBearer(hostile, `opaque-${index}`)
     if (failure === '') t.equal(outcome.status, 200, title)
     else {
       expectRefusal(t, outcome, 'introspection_unavailable', 'Bearer', title)
@@ -876,7 +874,7 @@ t.test('A member of a wrong type is a refusal, and never a fault', async t => {
     for (const value of wrong) {
       const title = `${member} is ${JSON.stringify(value)}`
       hostile.behaviour = json({ ...ACTIVE, [member]: value })
-      const outcome = await call(hostile, { lines: bearerLines(`opaque-${serial++}`) })
+      const outcome = await callBearer(hostile, `opaque-${serial++}`)
       t.equal(outcome.status, fits[member]?.includes(value) ? 200 : 401, title)
     }
   }
@@ -1004,12 +1002,12 @@ t.test('A token that was active stays cached while the endpoint is down, and is 
   const hostile = await startHostile(t, { IDP_INTROSPECTION: 'opaque' })
   const { verified } = hostile.app.holdfastGuard.parts
   hostile.behaviour = json(ACTIVE)
-  t.equal((await call(hostile, { lines: bearerLines('good') })).status, 200)
+  t.equal((await callBearer(hostile, 'good')).status, 200)
   advanceClock(t, 10_000)
   hostile.behaviour = json({}, 500)
-  expectRefusal(t, await call(hostile, { lines: bearerLines('good') }), 'introspection_unavailable', 'Bearer')
+  expectRefusal(t, await callBearer(hostile, 'good'), 'introspection_unavailable', 'Bearer')
   t.equal(verified.state().entries, 1)
   hostile.behaviour = json({ active: false })
-  expectRefusal(t, await call(hostile, { lines: bearerLines('good') }), 'token_inactive', 'Bearer')
+  expectRefusal(t, await callBearer(hostile, 'good'), 'token_inactive', 'Bearer')
   t.equal(verified.state().entries, 0)
 })

@@ -13,7 +13,7 @@ import auth from '../../plugins/auth.ts'
 import health from '../../routes/health.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createLoggedApp, startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { html } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
@@ -65,7 +65,7 @@ t.test('Under rfc9068 an ID token does not pass, and an issuer that is spelled o
   const claims = { client_id: 'c', iat: Math.floor(Date.now() / 1000) }
   const token = (iss: string, typ = 'at+jwt') => makeToken(iss, a, { header: { typ }, claims })
   const ask = async (running: RunningApp, text: string) =>
-    (await call(running, { path: '/api/private', lines: bearerLines(text) })).status
+    (await callBearer(running, text, '/api/private')).status
   const spelled = (running: RunningApp) =>
     running.log.filter(({ event }) => event === 'issuer_spelled_otherwise')
   const exact = await startList(t, [{ issuer, tokenProfile: 'rfc9068' }])
@@ -84,7 +84,7 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
     audience: 'https://b.example',
     scopeClaims: ['permissions']
   })
-  const ask = (token: string) => call(running, { path: '/api/auth', lines: bearerLines(token) })
+  const ask = (token: string) => callBearer(running, token, '/api/auth')
   const claims = { aud: 'https://b.example', scope: 'x', permissions: ['read:messages'] }
   t.hasStrict(await ask(makeToken(first.issuer, a)), { status: 200, body: { issuer: first.issuer, scopes: [] } })
   t.hasStrict(
@@ -156,11 +156,11 @@ t.test('The tokens of each issuer are held to its own keys, audience, algorithms
   }, 'a refusal names the issuer once it is chosen, and never by the token')
   expectRefusal(
     t,
-    await call(running, { path: '/api/admin', lines: bearerLines(makeToken(first.issuer, a)) }),
+    await callBearer(running, makeToken(first.issuer, a), '/api/admin'),
     'scope_missing',
     'Bearer'
   )
-  expectRefusal(t, await call(running, { lines: dpopLines(makeToken(first.issuer, a), 'x') }), 'token_unbound', 'DPoP')
+  expectRefusal(t, await callDpop(running, makeToken(first.issuer, a), 'x'), 'token_unbound', 'DPoP')
   t.strictSame(running.log.filter(({ reason }) => reason).slice(-2).map(({ issuer }) => issuer), [
     first.issuer,
     first.issuer
@@ -194,10 +194,10 @@ t.test('An issuer that is a prefix of another one is a different issuer', async 
     { issuer: provider.issuer, jwksUri: provider.jwksUri },
     { issuer: longer, jwksUri: (await startTokenProvider(t, b.jwk)).jwksUri }
   ])
-  t.equal((await call(running, { lines: bearerLines(makeToken(provider.issuer, a)) })).status, 200)
-  t.equal((await call(running, { lines: bearerLines(makeToken(longer, b)) })).status, 200)
-  expectRefusal(t, await call(running, { lines: bearerLines(makeToken(longer, a)) }), 'token_signature', 'Bearer')
-  expectRefusal(t, await call(running, { lines: bearerLines(makeToken(`${longer}2`, b)) }), 'token_issuer', 'Bearer')
+  t.equal((await callBearer(running, makeToken(provider.issuer, a))).status, 200)
+  t.equal((await callBearer(running, makeToken(longer, b))).status, 200)
+  expectRefusal(t, await callBearer(running, makeToken(longer, a)), 'token_signature', 'Bearer')
+  expectRefusal(t, await callBearer(running, makeToken(`${longer}2`, b)), 'token_issuer', 'Bearer')
 })
 
 const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
@@ -209,7 +209,7 @@ t.test('Each issuer has its own mode, and the schemes that are offered are those
       const { first, running } = await startTwo(t, { dpopMode: mode }, { dpopMode: other })
       const { fetches } = first
       const url = `${running.url}/api/private`
-      const bound = () => makeToken(first.issuer, a, { claims: { cnf: { jkt: client.jkt } } })
+      const bound = () => makeToken(first.issuer, a, { claims: { cnf: client.cnf } })
       const offers = { Bearer: ['DISABLED', 'ALLOWED'], DPoP: ['ALLOWED', 'REQUIRED'] }
       const offered = (['Bearer', 'DPoP'] as const).filter(scheme =>
         offers[scheme].includes(mode) || offers[scheme].includes(other)
@@ -266,11 +266,11 @@ t.test('Each issuer has its own mode, and the schemes that are offered are those
 t.test('A token that was verified with one scheme is refused with one that its issuer does not offer', async t => {
   const client = await createDpopClient()
   const { first, running } = await startTwo(t, { dpopMode: 'DISABLED' }, { dpopMode: 'REQUIRED' })
-  const token = makeToken(first.issuer, a, { claims: { cnf: { jkt: client.jkt } } })
-  t.equal((await call(running, { lines: bearerLines(token) })).status, 200)
+  const token = makeToken(first.issuer, a, { claims: { cnf: client.cnf } })
+  t.equal((await callBearer(running, token)).status, 200)
   expectRefusal(
     t,
-    await call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) }),
+    await callDpop(running, token, client.proof({ token, url: `${running.url}/api/private` })),
     'scheme_not_offered'
   )
   const metadata = await (await fetch(`${running.url}/.well-known/oauth-protected-resource`)).json() as Record<
@@ -294,7 +294,7 @@ t.test('The service is ready when each first fetch has ended and one has succeed
     issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' }
   })
   t.equal(
-    (await call(running, { lines: bearerLines(makeToken(first.issuer, a)) })).status,
+    (await callBearer(running, makeToken(first.issuer, a))).status,
     200,
     'the other one is in use already'
   )
@@ -305,7 +305,7 @@ t.test('The service is ready when each first fetch has ended and one has succeed
     keys: 'partly',
     issuers: { [first.issuer]: 'ok', [second.issuer]: 'empty' }
   })
-  const outcome = await call(running, { lines: bearerLines(makeToken(second.issuer, b)) })
+  const outcome = await callBearer(running, makeToken(second.issuer, b))
   t.match(outcome, { status: 503, reason: exactly('keys_unavailable'), headers: { 'retry-after': /^\d+$/ } })
 })
 
@@ -328,9 +328,9 @@ t.test('A user of one issuer cannot use up the limit of a namesake of another on
   const statuses = async (iss: string, key: typeof a) => {
     const token = makeToken(iss, key)
     return [
-      await call(running, { lines: bearerLines(token) }),
-      await call(running, { lines: bearerLines(token) }),
-      await call(running, { lines: bearerLines(token) })
+      await callBearer(running, token),
+      await callBearer(running, token),
+      await callBearer(running, token)
     ].map(({ status }) => status)
   }
   t.strictSame(await statuses(first.issuer, a), [200, 200, 429])
@@ -440,7 +440,7 @@ async function startWithFile (
     file: directory,
     running,
     status: async key =>
-      (await call(running, { lines: bearerLines(makeToken('https://offline.example/', key)) })).status,
+      (await callBearer(running, makeToken('https://offline.example/', key))).status,
     async changed (event) {
       const before = events(event)
       await until(() => events(event) > before)
@@ -507,13 +507,13 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   t.notOk(running.log.slice(events).some(({ event }) => event), 'a file that stays as it is is nothing new')
 
   const verified = makeToken('https://offline.example/', { ...b, kid: 'k' })
-  t.equal((await call(running, { lines: bearerLines(verified) })).status, 200)
+  t.equal((await callBearer(running, verified)).status, 200)
   writeFileSync(join(file, 'data2', 'keys.json'), setOf())
   await changed('keys_fetched')
   t.equal(await status(b), 401, 'an empty set withdraws all')
   expectRefusal(
     t,
-    await call(running, { lines: bearerLines(verified) }),
+    await callBearer(running, verified),
     'token_key_unknown',
     'Bearer',
     'also for a token that was verified before'

@@ -33,7 +33,7 @@ function valueOf (text: string, series: string) {
 t.test('Requests are counted by route pattern, method, status and scheme', async t => {
   const { url, issuer, scrape } = await start(t)
   const client = await createDpopClient()
-  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const bound = issuer.token({ cnf: client.cnf })
   const bearer = { authorization: `Bearer ${issuer.token({ scope: 'admin' })}` }
   await fetch(`${url}/api/admin/one`, { headers: bearer })
   await fetch(`${url}/api/admin/two?x=1`, { headers: bearer })
@@ -186,7 +186,7 @@ t.test('With the provider down metrics answer, and say so', async t => {
 t.test('With a shared replay store the time of each record is measured', async t => {
   const { url, issuer, scrape, log } = await start(t, { DPOP_REPLAY: 'redis://127.0.0.1:1' })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const answer = await fetch(`${url}/api/private`, {
     headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/api/private` }) }
   })

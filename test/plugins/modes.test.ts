@@ -30,9 +30,9 @@ t.test('Every mode with every scheme, token and proof', async t => {
   const client = await createDpopClient()
   const tokens = {
     unbound: issuer.token(),
-    bound: issuer.token({ cnf: { jkt: client.jkt } }),
+    bound: issuer.token({ cnf: client.cnf }),
     unusable: issuer.token({ cnf: { 'x5t#S256': client.jkt } }),
-    expired: issuer.token({ cnf: { jkt: client.jkt }, exp: 1 })
+    expired: issuer.token({ cnf: client.cnf, exp: 1 })
   }
   for (const mode of MODES) {
     const running = await startApp(t, issuer, { IDP_DPOP_MODE: mode })
@@ -97,7 +97,7 @@ t.test('A missing scope names what the route needs, on the scheme that was used'
     })
     expectRefusal(t, bearer, 'scope_missing', 'Bearer', path)
     t.equal(bearer.challenges.find(({ scheme }) => scheme === 'Bearer')!.parameters.scope, scope)
-    const token = issuer.token({ cnf: { jkt: client.jkt } })
+    const token = issuer.token({ cnf: client.cnf })
     const bound = await call(running, {
       path,
       lines: [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}${path}` })}`]
@@ -194,7 +194,7 @@ t.test('The auth plugin does not change the rest of another app', async t => {
     await request.authenticate()
   })
 
-  const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
+  const token = issuer.token({ scope: 'a', cnf: client.cnf })
   const get = (path: string, claims?: object) =>
     app.inject({
       url: path,
@@ -239,7 +239,7 @@ t.test('The auth plugin in an app that speaks HTTP/2', async t => {
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const session = connect(url)
   t.teardown(() => session.destroy())
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const ask = async (proofUrl: string, more = {}) => {
     const stream = session.request({
       ':path': '/',
@@ -259,7 +259,7 @@ t.test('The auth plugin in an app that speaks HTTP/2', async t => {
 /** Makes the lines of a right DPoP request: `count` in all, with the two that `call` sends before them. */
 async function dpopRequests (issuer: Awaited<ReturnType<typeof startIssuer>>, url: string) {
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   return (
     count: number
   ) => [

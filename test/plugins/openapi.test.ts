@@ -425,7 +425,7 @@ t.test('A fault in determining the address is a fault, not a document', async t 
 t.test('A client that goes by the document calls the service, and gets answers as the document has them', async t => {
   const { document, url, issuer } = await start(t)
   const key = await createDpopClient()
-  const dpopToken = issuer.token({ cnf: { jkt: key.jkt }, scope: 'read:messages' })
+  const dpopToken = issuer.token({ cnf: key.cnf, scope: 'read:messages' })
   const rows: ReadonlyArray<[path: string, called: string, status: string, headers: Record<string, string>]> = [
     ['/api/public', '/api/public', '200', {}],
     ['/api/private-scoped', '/api/private-scoped', '200', {
@@ -495,7 +495,7 @@ t.test('Each example answer is what a call gives, by Bearer and by DPoP', async 
       const token = issuer.token({
         ...EXAMPLE_CLIENT,
         scope: scopes.join(' '),
-        ...(scheme === 'DPoP' && { cnf: { jkt: client.jkt } })
+        ...(scheme === 'DPoP' && { cnf: client.cnf })
       })
       const target = url + path.replace('{path}', '7')
       const headers = security.length === 0

@@ -7,7 +7,7 @@ import type { Variables } from '../helpers/variables.ts'
 import { isVerifiable } from '../../lib/guard/jose/public-key.ts'
 import { JWS_ALGS } from '../../lib/guard/jose/signature.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines, expectRefusal, type Outcome } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal, type Outcome } from '../helpers/call.ts'
 import { advanceClock, atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startFakeRedis } from '../helpers/fake-redis.ts'
@@ -27,7 +27,7 @@ async function prepare (t: Test, values: Variables = {}, alg = 'ES256'): Promise
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { DPOP_ALGS: ALGS, ...values })
   const client = await createDpopClient(alg)
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const target = `${running.url}/api/private`
   return {
     issuer,
@@ -43,8 +43,8 @@ async function prepare (t: Test, values: Variables = {}, alg = 'ES256'): Promise
 /** The request of a client with a key and a token of its own. */
 async function sendAsAnother ({ issuer, running, target }: Bench) {
   const client = await createDpopClient('ES256')
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
-  return call(running, { lines: dpopLines(token, client.proof({ token, url: target })) })
+  const token = issuer.token({ cnf: client.cnf })
+  return callDpop(running, token, client.proof({ token, url: target }))
 }
 
 t.test('Which proofs pass, by the rows of the table of checks', async t => {
@@ -67,8 +67,8 @@ t.test('9: the proof is by the key that the token is bound to', async t => {
   const bench = await prepare(t)
   const other = await createDpopClient()
   expectRefusal(t, await bench.send(other.proof({ token: bench.token, url: bench.target })), 'jkt_mismatch', 'DPoP')
-  const token = bench.issuer.token({ cnf: { jkt: other.jkt } })
-  const twin = await call(bench.running, { lines: dpopLines(token, other.proof({ token, url: bench.target })) })
+  const token = bench.issuer.token({ cnf: other.cnf })
+  const twin = await callDpop(bench.running, token, other.proof({ token, url: bench.target }))
   t.equal(twin.status, 200, 'the same key with a token of its own')
 })
 
@@ -91,9 +91,8 @@ t.test('10: a point off its curve is refused like any other bad key', async t =>
   }
   const { calculateJwkThumbprint } = await import('jose')
   const token = bench.issuer.token({ cnf: { jkt: await calculateJwkThumbprint(off) } })
-  const outcome = await call(bench.running, {
-    lines: dpopLines(token, bench.client.proof({ token, url: bench.target, header: { jwk: off } }))
-  })
+  const proof = bench.client.proof({ token, url: bench.target, header: { jwk: off } })
+  const outcome = await callDpop(bench.running, token, proof)
   expectRefusal(t, outcome, 'proof_key', 'DPoP')
 })
 
@@ -114,9 +113,9 @@ t.test('12: a proof passes once', async t => {
   t.equal((await bench.send(bench.proof({ claims: { jti: `${jti}2` } }))).status, 200, 'another jti')
 
   const other = await createDpopClient()
-  const token = bench.issuer.token({ cnf: { jkt: other.jkt } })
+  const token = bench.issuer.token({ cnf: other.cnf })
   t.equal(
-    (await call(bench.running, { lines: dpopLines(token, other.proof({ token, url: bench.target, claims: { jti } })) }))
+    (await callDpop(bench.running, token, other.proof({ token, url: bench.target, claims: { jti } })))
       .status,
     200,
     'the same jti of another key'
@@ -161,10 +160,7 @@ t.test('12: a jti passes once, whatever the URL of its proof', async t => {
   const bench = await prepare(t)
   const [one, other] = [randomUUID(), randomUUID()]
   const send = (path: string, jti: string) =>
-    call(bench.running, {
-      path,
-      lines: dpopLines(bench.token, bench.proof({ url: bench.running.url + path, claims: { jti } }))
-    })
+    callDpop(bench.running, bench.token, bench.proof({ url: bench.running.url + path, claims: { jti } }), path)
   t.equal((await send('/api/private', one)).status, 200)
   expectRefusal(t, await send('/api/protected', one), 'proof_replayed', 'DPoP')
   t.equal((await send('/api/protected', other)).status, 200, 'the same request with a jti of its own')
@@ -196,7 +192,7 @@ t.test('12: a full store refuses, and never forgets a proof that is still valid'
   expectRefusal(t, refused, 'replay_full')
   t.match(refused.headers, { 'retry-after': /^\d+$/, 'www-authenticate': undefined })
   t.notOk((await bench.send(first)).status === 200, 'the first proof is still known')
-  t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer is untouched')
+  t.equal((await callBearer(bench.running, bench.issuer.token())).status, 200, 'Bearer is untouched')
   const statusOfAnother = async () => (await sendAsAnother(bench)).status
   advanceClock(t, 3_000)
   t.equal(await atAnotherTime(3, statusOfAnother), 503)
@@ -213,7 +209,7 @@ t.test('12: a client that would fill the store has a quarter of it, and others h
   expectRefusal(t, refused, 'replay_share_exceeded')
   t.match(refused.headers, { 'retry-after': /^\d+$/, 'www-authenticate': undefined })
   expectRefusal(t, await bench.send(first), 'proof_replayed', 'DPoP')
-  t.equal((await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status, 200, 'Bearer is untouched')
+  t.equal((await callBearer(bench.running, bench.issuer.token())).status, 200, 'Bearer is untouched')
   t.equal((await sendAsAnother(bench)).status, 200)
 })
 
@@ -274,7 +270,7 @@ t.test('11: nonces', async t => {
     'exp is honoured all the same'
   )
   t.equal(
-    (await call(bench.running, { lines: bearerLines(bench.issuer.token()) })).status,
+    (await callBearer(bench.running, bench.issuer.token())).status,
     200,
     'Bearer needs no nonce'
   )
@@ -325,15 +321,15 @@ t.test(
         startApp(t, issuer, { DPOP_NONCE: 'required', DPOP_NONCE_SECRET, PUBLIC_URL: 'https://api.example' })
       )
     )
-    const token = issuer.token({ cnf: { jkt: client.jkt } })
+    const token = issuer.token({ cnf: client.cnf })
     const proof = (nonce?: string) =>
       client.proof({ url: 'https://api.example/api/private', token, claims: { nonce } })
     const [first, second] = instances as [RunningApp, RunningApp]
-    const { headers } = await call(first, { lines: dpopLines(token, proof()) })
+    const { headers } = await callDpop(first, token, proof())
     const good = proof(headers['dpop-nonce'])
-    t.equal((await call(first, { lines: dpopLines(token, good) })).status, 200)
-    expectRefusal(t, await call(first, { lines: dpopLines(token, good) }), 'proof_replayed', 'DPoP')
-    const elsewhere = await call(second, { lines: dpopLines(token, good) })
+    t.equal((await callDpop(first, token, good)).status, 200)
+    expectRefusal(t, await callDpop(first, token, good), 'proof_replayed', 'DPoP')
+    const elsewhere = await callDpop(second, token, good)
     expectRefusal(t, elsewhere, 'nonce_of_another_instance', 'DPoP', 'it passes at one instance')
     t.strictSame(second.log.filter(({ msg }) => msg === 'request refused').map(({ reason }) => reason), [
       'nonce_of_another_instance'
@@ -343,7 +339,7 @@ t.test(
       containing('\nholdfast_refusals_total{reason="nonce_of_another_instance"} 1\n')
     )
     t.equal(
-      (await call(second, { lines: dpopLines(token, proof(elsewhere.headers['dpop-nonce'])) })).status,
+      (await callDpop(second, token, proof(elsewhere.headers['dpop-nonce']))).status,
       200,
       'a client that moves pays once'
     )
@@ -388,10 +384,7 @@ t.test('The log of a wrong htu shows both URLs', async t => {
 
 t.test('A request whose URL cannot be determined is refused for a DPoP token, and served for any other', async t => {
   const bench = await prepare(t)
-  const dotted = await call(bench.running, {
-    path: '/api/users/../private',
-    lines: dpopLines(bench.token, bench.proof())
-  })
+  const dotted = await callDpop(bench.running, bench.token, bench.proof(), '/api/users/../private')
   expectRefusal(t, dotted, 'target_path', 'DPoP')
   t.equal(
     (await call(bench.running, { lines: ['Host: other.example', ...bearerLines(bench.issuer.token())] })).status,

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import { callBearer, expectRefusal } from '../helpers/call.ts'
 import { html, json, startHostileProvider, type HostileProvider } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { samples } from '../helpers/samples.ts'
@@ -95,7 +95,7 @@ t.test('A provider of opaque tokens alone is ready without keys, once its intros
       keys: ready
     }, title)
     if (ready === 'ok') {
-      t.equal((await call(running, { lines: bearerLines('opaque') })).status, 200, `${title}: its tokens pass`)
+      t.equal((await callBearer(running, 'opaque')).status, 200, `${title}: its tokens pass`)
     }
   }
 })
@@ -158,7 +158,7 @@ t.test('A client assertion names the issuer as the provider spells it, or what t
       ...values?.(provider)
     })
     await readiness(running, word => word === 'ok')
-    t.equal((await call(running, { lines: bearerLines('opaque') })).status, 200, title)
+    t.equal((await callBearer(running, 'opaque')).status, 200, title)
     const [header, payload, signature] = assertion.split('.') as [string, string, string]
     t.equal(
       (JSON.parse(Buffer.from(payload, 'base64url').toString()) as { aud: string }).aud,
@@ -178,22 +178,22 @@ t.test('A client assertion names the issuer as the provider spells it, or what t
 t.test('A key that is replaced under the same kid cures itself with the first new token', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
-  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200)
+  t.equal((await callBearer(running, issuer.token())).status, 200)
   const old = issuer.token({ jti: 'old' })
   issuer.keys = [makeIssuerKey('k1')]
-  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200, 'the new key is fetched at once')
-  expectRefusal(t, await call(running, { lines: bearerLines(old) }), 'token_signature', 'Bearer', 'the old one is gone')
+  t.equal((await callBearer(running, issuer.token())).status, 200, 'the new key is fetched at once')
+  expectRefusal(t, await callBearer(running, old), 'token_signature', 'Bearer', 'the old one is gone')
 
   const other = await startApp(t, issuer)
   expectRefusal(
     t,
-    await call(other, { lines: bearerLines(issuer.token({}, { kid: 'foreign' })) }),
+    await callBearer(other, issuer.token({}, { kid: 'foreign' })),
     'token_key_unknown',
     'Bearer'
   )
   issuer.keys = [makeIssuerKey('k2')]
   t.equal(
-    (await call(other, { lines: bearerLines(issuer.token()) })).status,
+    (await callBearer(other, issuer.token())).status,
     200,
     'a foreign kid does not delay a key that is published after it'
   )
@@ -221,10 +221,10 @@ t.test('An AD FS issuer, an http URL, is a mere name beside a key file', async t
     IDP_KEYS_FILE: join(directory, 'keys.json'),
     PUBLIC_URL: 'https://api.example'
   })
-  t.equal((await call(running, { lines: bearerLines(issuer.token({ iss })) })).status, 200)
+  t.equal((await callBearer(running, issuer.token({ iss }))).status, 200)
   expectRefusal(
     t,
-    await call(running, { lines: bearerLines(issuer.token({ iss: 'https://sts.example/adfs/services/trust' })) }),
+    await callBearer(running, issuer.token({ iss: 'https://sts.example/adfs/services/trust' })),
     'token_issuer',
     'Bearer'
   )
@@ -237,7 +237,7 @@ t.test('JWTs without aud pass by client_id or azp where the settings say so, wit
   const issuer = await startIssuer(t)
   for (const claim of ['client_id', 'azp']) {
     const running = await startApp(t, issuer, { IDP_AUDIENCE_CLAIM: claim })
-    const send = (claims: object) => call(running, { lines: bearerLines(issuer.token({ aud: undefined, ...claims })) })
+    const send = (claims: object) => callBearer(running, issuer.token({ aud: undefined, ...claims }))
     t.equal((await send({ [claim]: AUDIENCE })).status, 200, claim)
     expectRefusal(t, await send({ [claim]: 'other' }), 'token_audience', 'Bearer')
     expectRefusal(
@@ -258,9 +258,7 @@ t.test('JWTs without aud pass by client_id or azp where the settings say so, wit
   }
   expectRefusal(
     t,
-    await call(await startApp(t, issuer), {
-      lines: bearerLines(issuer.token({ aud: undefined, client_id: AUDIENCE }))
-    }),
+    await callBearer(await startApp(t, issuer), issuer.token({ aud: undefined, client_id: AUDIENCE })),
     'token_claim_invalid',
     'Bearer',
     'not without the setting'
@@ -274,7 +272,7 @@ if (samples.has('profile')) {
       const issuer = await startIssuer(t)
       const whole = await startApp(t, issuer, { IDP_AUDIENCE_CLAIM: 'azp', API_PROFILE: '2' })
       t.hasStrict(
-        await call(whole, { path: '/api/profile', lines: bearerLines(issuer.token({ aud: undefined, azp: AUDIENCE })) }),
+        await callBearer(whole, issuer.token({ aud: undefined, azp: AUDIENCE }), '/api/profile'),
         { status: 200, body: { audience: null } }
       )
     }
@@ -298,7 +296,7 @@ t.test(
         { reason, claim, found }
       ) => [reason, claim, found])
     for (let left = 2; left > 0; left--) {
-      expectRefusal(t, await call(running, { lines: bearerLines('opaque') }), 'token_claim_invalid', 'Bearer')
+      expectRefusal(t, await callBearer(running, 'opaque'), 'token_claim_invalid', 'Bearer')
     }
     t.strictSame(
       named(),
@@ -307,12 +305,12 @@ t.test(
     )
     expectRefusal(
       t,
-      await call(running, { lines: bearerLines(issuer.token({ sub: 7 })) }),
+      await callBearer(running, issuer.token({ sub: 7 })),
       'token_claim_invalid',
       'Bearer'
     )
     t.strictSame(named().at(-1), ['token_claim_invalid', 'sub', 'a number'])
     issuer.introspection = { ...issuer.introspection, aud: AUDIENCE }
-    t.equal((await call(running, { lines: bearerLines('another') })).status, 200, 'with aud it passes')
+    t.equal((await callBearer(running, 'another')).status, 200, 'with aud it passes')
   }
 )

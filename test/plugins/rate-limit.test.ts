@@ -5,7 +5,7 @@ import { clientKey, createRateLimit } from '../../lib/guard/rate-limit.ts'
 import type { VerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
 import auth from '../../plugins/auth.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
 
@@ -45,12 +45,12 @@ t.test(
 
     t.equal((await call(running, { lines, path: '/api/public' })).status, 200, 'what is open is not limited')
     t.equal(
-      (await call(running, { lines: bearerLines(issuer.token({ jti: 'another' })) })).reason,
+      (await callBearer(running, issuer.token({ jti: 'another' }))).reason,
       'rate_limited',
       'a new token is no new client'
     )
     t.equal(
-      (await call(running, { lines: bearerLines(issuer.token({ sub: 'user-2' })) })).status,
+      (await callBearer(running, issuer.token({ sub: 'user-2' }))).status,
       200,
       'another subject has its own allowance'
     )
@@ -62,7 +62,7 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
   const running = await startApp(t, issuer, { RATE_LIMIT: '1', ERROR_BODY: 'detailed' })
   const [one, two] = [await createDpopClient(), await createDpopClient()]
   const send = (client: typeof one, claims = {}) => {
-    const token = issuer.token({ cnf: { jkt: client.jkt }, ...claims })
+    const token = issuer.token({ cnf: client.cnf, ...claims })
     return call(running, {
       lines: [`Authorization: DPoP ${token}`, `DPoP: ${client.proof({ token, url: `${running.url}/api/private` })}`]
     })
@@ -74,9 +74,9 @@ t.test('A bound token is counted by its key, whatever its subject', async t => {
     detail: 'This client has sent too many requests. It may continue after the time in Retry-After.'
   }, 'the body has the configured form')
   t.equal((await send(two)).status, 200, 'the same subject with another key')
-  t.equal((await call(running, { lines: bearerLines(issuer.token()) })).status, 200, 'and without a key')
+  t.equal((await callBearer(running, issuer.token())).status, 200, 'and without a key')
   t.equal(
-    (await call(running, { lines: bearerLines(issuer.token({ sub: one.jkt })) })).status,
+    (await callBearer(running, issuer.token({ sub: one.jkt }))).status,
     200,
     'a subject that is spelt like a key is not that key'
   )
@@ -86,7 +86,7 @@ t.test('A client cannot use up the allowance of another: only a request whose to
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '1' })
   const client = await createDpopClient()
-  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const bound = issuer.token({ cnf: client.cnf })
   const proof = client.proof({ token: bound, url: `${running.url}/api/private` })
   const strangers: ReadonlyArray<readonly [lines: string[]]> = [
     [[]],
@@ -102,9 +102,9 @@ t.test('A client cannot use up the allowance of another: only a request whose to
   }
   const lines = [`Authorization: DPoP ${bound}`, `DPoP: ${proof}`]
   t.equal((await call(running, { lines })).status, 200, 'the client itself has all of its own')
-  t.equal((await call(running, { lines: bearerLines(issuer.token()), path: '/api/private-scoped' })).status, 403)
+  t.equal((await callBearer(running, issuer.token(), '/api/private-scoped')).status, 403)
   t.equal(
-    (await call(running, { lines: bearerLines(issuer.token()) })).reason,
+    (await callBearer(running, issuer.token())).reason,
     'rate_limited',
     "a request that lacks a scope is the client's own, and counts"
   )
@@ -114,7 +114,7 @@ t.test('A replayed request uses up none of the allowance of its client', async t
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { RATE_LIMIT: '2' })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const fresh = () => dpopLines(token, client.proof({ token, url: `${running.url}/api/private` }))
   const caught = fresh()
   t.equal((await call(running, { lines: caught })).status, 200)
@@ -128,8 +128,8 @@ t.test('A request that is refused for its rate leaves no record: a limited clien
   const running = await startApp(t, issuer, { RATE_LIMIT: '2', DPOP_REPLAY_MAX: '40' })
   const [greedy, other] = [await createDpopClient(), await createDpopClient()]
   const send = (client: typeof greedy) => {
-    const token = issuer.token({ cnf: { jkt: client.jkt } })
-    return call(running, { lines: dpopLines(token, client.proof({ token, url: `${running.url}/api/private` })) })
+    const token = issuer.token({ cnf: client.cnf })
+    return callDpop(running, token, client.proof({ token, url: `${running.url}/api/private` }))
   }
   const recorded = () => running.app.holdfastGuard.parts.replay.state().entries
   t.strictSame([(await send(greedy)).status, (await send(greedy)).status, recorded()], [200, 200, 2])

@@ -186,7 +186,7 @@ async function startWorld (
     other,
     url,
     host: new URL(running.url).host,
-    bound: (claims = {}, header = {}) => issuer.token({ note: MARK, cnf: { jkt: client.jkt }, ...claims }, header),
+    bound: (claims = {}, header = {}) => issuer.token({ note: MARK, cnf: client.cnf, ...claims }, header),
     proof: (token, { claims, ...parts } = {}) =>
       client.proof({ token, url, ...parts, claims: { jti: `${MARK}-${Math.random()}`, ...claims } })
   }

@@ -91,7 +91,7 @@ const HOSTILE: Hostile[] = [
 t.test('No bad input makes one resource pass for another, or affects a request without a proof', async t => {
   const issuer = await startIssuer(t)
   const client = await createDpopClient()
-  const bound = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:users' })
+  const bound = issuer.token({ cnf: client.cnf, scope: 'read:users' })
   const bearer = issuer.token({ scope: 'read:users' })
 
   for (const trusted of [false, true]) {

@@ -452,7 +452,7 @@ t.test('A step-up challenge comes before a 403, with all that the route requires
     )
     t.strictSame(Object.keys(refused.challenges.DPoP!), ['algs'])
   }
-  const token = issuer.token({ ...met, acr: undefined, cnf: { jkt: client.jkt } })
+  const token = issuer.token({ ...met, acr: undefined, cnf: client.cnf })
   const bound = await send('/pay', {
     authorization: `DPoP ${token}`,
     dpop: client.proof({ token, url: 'http://api.example/pay' })
@@ -496,7 +496,7 @@ t.test('An optional route serves a guest, and checks any credentials in full', a
     const answer = await send(path)
     t.strictSame([answer.status, JSON.parse(answer.body), answer.reason], [200, guest, undefined], path)
     t.strictSame(JSON.parse((await ask(path, { scope: 'a' })).body), user, path)
-    const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
+    const token = issuer.token({ scope: 'a', cnf: client.cnf })
     const proof = client.proof({ token, url: `http://api.example${path}` })
     t.equal((await send(path, { authorization: `DPoP ${token}`, dpop: proof })).status, 200)
     const sent: ReadonlyArray<readonly [headers: Record<string, string>, reason: RefusalReason]> = [
@@ -541,7 +541,7 @@ t.test('Calls of one handler share one check, though one of them accepts a guest
     user: 'user-1',
     auth: 'Bearer'
   }])
-  const token = issuer.token({ scope: 'a', cnf: { jkt: client.jkt } })
+  const token = issuer.token({ scope: 'a', cnf: client.cnf })
   const bound = await send('/', {
     authorization: `DPoP ${token}`,
     dpop: client.proof({ token, url: 'http://api.example/' })
@@ -571,7 +571,7 @@ t.test('Requirements add up along encapsulated hooks, and one proof is enough fo
   t.equal((await ask('/inner', { ...met, tenant: 'red' })).reason, 'claim_mismatch')
   t.equal((await ask('/inner', { ...met, scope: 'b' })).reason, 'scope_missing')
   t.equal((await ask('/inner', { ...met, acr: 'urn:pwd' })).reason, 'acr_missing')
-  const token = issuer.token({ ...met, cnf: { jkt: client.jkt } })
+  const token = issuer.token({ ...met, cnf: client.cnf })
   t.equal(
     (await send('/inner', {
       authorization: `DPoP ${token}`,

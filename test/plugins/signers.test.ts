@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import { callBearer, expectRefusal } from '../helpers/call.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { createTokenKey, makeToken, startTokenProvider, type TokenKey } from '../helpers/token-issuer.ts'
 import { countVerifications } from '../helpers/verifications.ts'
@@ -31,7 +31,7 @@ t.test(
       const keptByPackage = alg === 'EdDSA' ? 1 : 0
       // From now on each key of the algorithm is parsed, and the package knows those that it will confirm.
       for (const signer of [forger, ofAlg[0]!, ofAlg[triedOfAll - 1]!, ofAlg[7]!]) {
-        await call(running, { lines: bearerLines(makeToken(provider.issuer, signer, { header: { kid: undefined } })) })
+        await callBearer(running, makeToken(provider.issuer, signer, { header: { kid: undefined } }))
       }
       for (const kid of [undefined, alg]) {
         const tried = kid === undefined ? triedOfAll : 8
@@ -46,9 +46,7 @@ t.test(
         for (const [title, signer, refusal, kept, anew] of rows) {
           const name = `${alg} ${kid === undefined ? 'without kid' : 'with the kid of all'}: ${title}`
           const before = countVerifications()
-          const outcome = await call(running, {
-            lines: bearerLines(makeToken(provider.issuer, signer, { header: { kid } }))
-          })
+          const outcome = await callBearer(running, makeToken(provider.issuer, signer, { header: { kid } }))
           const after = countVerifications()
           if (refusal) expectRefusal(t, outcome, refusal, 'Bearer', name)
           else t.equal(outcome.status, 200, name)
@@ -59,7 +57,7 @@ t.test(
       const before = countVerifications()
       expectRefusal(
         t,
-        await call(running, { lines: bearerLines(short) }),
+        await callBearer(running, short),
         'token_signature',
         'Bearer',
         `${alg}, a signature that is too short`

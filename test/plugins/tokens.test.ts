@@ -2,7 +2,7 @@ import { createHmac, sign } from 'node:crypto'
 import t from 'tap'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, expectRefusal } from '../helpers/call.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { rowsOf } from '../helpers/rows.ts'
@@ -70,7 +70,7 @@ t.test('Which tokens pass', async t => {
     token_bound: { 'a binding by a key, beside an unknown member': { claims: { cnf: { jkt: 'abc', 'jkt#S512': 'abc' } } } }
   })
   for (const { title, value: { claims = {}, header = {} }, outcome: expected } of rows) {
-    const outcome = await call(running, { lines: bearerLines(issuer.token(claims, header)) })
+    const outcome = await callBearer(running, issuer.token(claims, header))
     if (expected === 'accepted') {
       t.strictSame([outcome.status, outcome.headers['www-authenticate']], [200, undefined], title)
     } else expectRefusal(t, outcome, expected, 'Bearer', title)
@@ -81,10 +81,10 @@ t.test('Signatures', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
   const refused = async (token: string, reason: RefusalReason, title: string) =>
-    expectRefusal(t, await call(running, { lines: bearerLines(token) }), reason, 'Bearer', title)
+    expectRefusal(t, await callBearer(running, token), reason, 'Bearer', title)
 
   const token = issuer.token()
-  t.equal((await call(running, { lines: bearerLines(token) })).status, 200)
+  t.equal((await callBearer(running, token)).status, 200)
   const flipped = token.slice(0, -10) + (token.at(-10) === 'A' ? 'B' : 'A') + token.slice(-9)
   await refused(flipped, 'token_signature', 'one bit of the signature changed, although the token passed before')
   const [header, payload, signature] = token.split('.')
@@ -117,7 +117,7 @@ t.test('Signatures', async t => {
 t.test('Any value of Authorization is answered with 401, a well-formed challenge and no call to the provider', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
-  await call(running, { lines: bearerLines(issuer.token()) })
+  await callBearer(running, issuer.token())
   const calls = issuer.requests.length
   const b64 = (text: string) => Buffer.from(text).toString('base64url')
   const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -186,15 +186,11 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
       expectRefusal(t, await call(running, { lines }), reason, scheme, title)
     }
   }
-  t.equal(
-    (await call(running, {
-      lines: bearerLines(
-        issuer.rawToken('{"alg":"RS256","kid":"k1","x":"\u00e9"}', JSON.stringify(issuer.claims({ name: '\u00e9' })))
-      )
-    })).status,
-    200,
-    'the twin in UTF-8'
+  const inUtf8 = issuer.rawToken(
+    '{"alg":"RS256","kid":"k1","x":"\u00e9"}',
+    JSON.stringify(issuer.claims({ name: '\u00e9' }))
   )
+  t.equal((await callBearer(running, inUtf8)).status, 200, 'the twin in UTF-8')
   t.equal(issuer.requests.length, calls, 'there was no call to the provider')
 
   const twin = issuer.rawToken(
@@ -203,7 +199,7 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
   )
   expectRefusal(
     t,
-    await call(running, { lines: bearerLines(twin.replace(/.{10}$/, 'A'.repeat(10))) }),
+    await callBearer(running, twin.replace(/.{10}$/, 'A'.repeat(10))),
     'token_signature',
     'Bearer',
     'duplicate members: the last one counts'
@@ -213,7 +209,7 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
     ['/.well-known/openid-configuration', '/keys'],
     'only a signature that fails under the key of its kid fetches the keys again'
   )
-  t.equal((await call(running, { lines: bearerLines(twin) })).status, 200, 'duplicate members under a good signature')
+  t.equal((await callBearer(running, twin)).status, 200, 'duplicate members under a good signature')
   for (const scheme of ['bearer', 'BEARER', 'Bearer    ']) {
     t.equal(
       (await call(running, { lines: [`Authorization: ${scheme} ${issuer.token()}`] })).status,
@@ -232,7 +228,7 @@ t.test('Claims may be nested 64 deep, and no content is a fault, in either profi
   const deep = [nested(65), nested(3000), nested(1000, '{"a":', '}')]
   for (const API_PROFILE of ['1', '2']) {
     const running = await startApp(t, issuer, { API_PROFILE, IDP_CUSTOM_CLAIM: CUSTOM })
-    const profile = (token: string) => call(running, { path: '/api/profile', lines: bearerLines(token) })
+    const profile = (token: string) => callBearer(running, token, '/api/profile')
     for (const name of [CUSTOM, 'permissions', 'other']) {
       for (const value of deep) {
         expectRefusal(
@@ -313,7 +309,7 @@ t.test('The detailed form of the body', async t => {
     message: 'A valid access token is needed.',
     details: 'This resource needs an access token.'
   })
-  t.strictSame((await call(running, { path: '/api/admin', lines: bearerLines(issuer.token()) })).body, {
+  t.strictSame((await callBearer(running, issuer.token(), '/api/admin')).body, {
     error: 'Forbidden',
     message: 'The access token lacks a permission.',
     details: 'The access token lacks a permission that this resource needs.'
@@ -324,7 +320,7 @@ t.test('An outage of the provider is not a bad token', async t => {
   const issuer = await startIssuer(t)
   issuer.outage = 500
   const running = await startApp(t, issuer)
-  const outcome = await call(running, { lines: bearerLines(issuer.token()) })
+  const outcome = await callBearer(running, issuer.token())
   expectRefusal(t, outcome, 'keys_unavailable')
   t.equal(outcome.headers['www-authenticate'], undefined)
   t.match(outcome.headers['retry-after'], /^[1-9]\d*$/)
@@ -337,7 +333,7 @@ t.test('An outage of the provider is not a bad token', async t => {
   t.equal((await call(running, { path: '/health/live' })).status, 200)
   expectRefusal(
     t,
-    await call(running, { lines: bearerLines(issuer.token({ aud: 'other' })) }),
+    await callBearer(running, issuer.token({ aud: 'other' })),
     'token_audience',
     'Bearer',
     'what the claims rule out is refused as ever'
@@ -347,7 +343,7 @@ t.test('An outage of the provider is not a bad token', async t => {
 t.test('A domain with a scheme: every token is refused, and nothing is called', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { IDP_DOMAIN: issuer.url })
-  expectRefusal(t, await call(running, { lines: bearerLines(issuer.token()) }), 'domain_has_scheme', 'Bearer')
+  expectRefusal(t, await callBearer(running, issuer.token()), 'domain_has_scheme', 'Bearer')
   t.equal((await call(running, { path: '/api/public' })).status, 200)
   t.strictSame((await call(running, { path: '/health/ready' })).body.checks.keys, 'domain_has_scheme')
   t.strictSame(issuer.requests, [])
@@ -361,7 +357,7 @@ t.test('When a key is gone, the tokens that it signed are refused', async t => {
   t.equal((await call(running, { lines })).status, 200)
   issuer.keys = [b]
   t.equal(
-    (await call(running, { lines: bearerLines(issuer.token()) })).status,
+    (await callBearer(running, issuer.token())).status,
     200,
     'a token of the new key makes the set be fetched'
   )
@@ -372,7 +368,7 @@ t.test('When a key is gone, the tokens that it signed are refused', async t => {
 t.test('A token without kid is checked again once its key may be a new one', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
-  t.equal((await call(running, { lines: bearerLines(issuer.token({}, { kid: undefined })) })).status, 200)
+  t.equal((await callBearer(running, issuer.token({}, { kid: undefined }))).status, 200)
   issuer.keys = [makeIssuerKey('k3')]
-  t.equal((await call(running, { lines: bearerLines(issuer.token({}, { kid: undefined })) })).status, 200)
+  t.equal((await callBearer(running, issuer.token({}, { kid: undefined }))).status, 200)
 })

@@ -68,7 +68,7 @@ for (const [family, describe] of Object.entries(FAMILIES)) {
       return ask(request.target, [...request.lines, ...lines], request.method, request.host)
     }
     const client = await createDpopClient()
-    const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:orders' })
+    const token = issuer.token({ cnf: client.cnf, scope: 'read:orders' })
     const proof = (url: string, method = 'GET') => dpopLines(token, client.proof({ token, url, method }))
     const lines = proof('https://api.example/orders/7')
 
@@ -486,7 +486,7 @@ t.test('With PUBLIC_URL an original of another scheme or authority is refused, i
 t.test('For Envoy only Host and the scheme are read, and no other forwarded header.', async t => {
   const { ask, issuer, reasons, url: service } = await startGate(t)
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const forged = [
     'X-Forwarded-Host: evil.example',
     'X-Forwarded-Port: 1234',
@@ -624,7 +624,7 @@ t.test('A peer on a unix socket is trusted only if every peer is.', async t => {
 t.test('A nonce comes through as it is.', async t => {
   const { ask, issuer } = await startGate(t, {}, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const original = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/any/x']
   const proof = (nonce?: string) =>
     dpopLines(token, client.proof({ token, url: 'https://api.example/any/x', claims: { nonce } }))

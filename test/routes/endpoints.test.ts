@@ -166,7 +166,7 @@ t.test('Every sample route answers to GET and HEAD with a token, if it needs one
   const api = routes.filter(({ url }) => url.startsWith('/api'))
   t.ok(api.length >= 18, `${api.length} routes`)
   const client = await createDpopClient()
-  const token = issuer.token({ cnf: { jkt: client.jkt }, scope: 'read:messages admin read:users' })
+  const token = issuer.token({ cnf: client.cnf, scope: 'read:messages admin read:users' })
   for (const { method, url: pattern } of api) {
     const path = pattern.replace('*', 'x')
     t.ok(['GET', 'HEAD'].includes(method), `${method} ${pattern}`)

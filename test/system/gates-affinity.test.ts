@@ -43,7 +43,7 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
     for (let round = 0; round < ROUNDS; round++) {
       for (const client of clients) {
         // A new token each time: the key of the client stays.
-        const token = issuer.token({ cnf: { jkt: client.jkt } })
+        const token = issuer.token({ cnf: client.cnf })
         for (const isLast of [false, true]) {
           const lines = dpopLines(
             token,

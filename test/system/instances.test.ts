@@ -30,7 +30,7 @@ t.before(async () => {
   directory = buildService(t)
   issuer = await startIssuer(t)
   client = await createDpopClient()
-  token = issuer.token({ cnf: { jkt: client.jkt } })
+  token = issuer.token({ cnf: client.cnf })
 })
 
 interface Answer {

@@ -118,7 +118,7 @@ const BAD_PROOF: Answers = [401, 'invalid_dpop_proof']
 const BAD_PROOF_THERE: Answers = [400, 'invalid_dpop_proof']
 /** A bound token with its proof, in which something may differ. */
 function proven ({ issuer, client }: Pick<Site, 'issuer' | 'client'>, change: object = {}): (url: string) => Sent {
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   return url => ({
     headers: { authorization: `DPoP ${token}`, dpop: client.proof({ token, url: `${url}/orders`, ...change }) }
   })
@@ -647,7 +647,7 @@ const OF_AUTH0: readonly Auth0Row[] = [
 ]
 
 function behindProxy ({ issuer, client }: Site, url: string) {
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   return {
     headers: {
       authorization: `DPoP ${token}`,

@@ -62,7 +62,7 @@ t.test('nginx gives tokens to the gate and browsers to oauth2-proxy, without the
   t.equal(passed.gated[0]!.target, target)
   t.equal(passed.gated[0]!.headers['x-auth-subject'], 'user-1', 'the caller, and not what it claims')
 
-  const token = issuer.token({ cnf: { jkt: client.jkt } })
+  const token = issuer.token({ cnf: client.cnf })
   const proven = (url: string) => send(dpopLines(token, client.proof({ token, url })), { target })
   t.equal((await proven('http://www.example.com/orders/7')).status, 200)
   t.equal((await proven('http://other.example/orders/7')).status, 401)

@@ -40,25 +40,29 @@ function startInstance (
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(keyOfUser(sub)) }
 }
 
+/** The same, once it has read all. */
+async function loadInstance (...given: Parameters<typeof startInstance>) {
+  const instance = startInstance(...given)
+  await instance.loaded()
+  return instance
+}
+
 t.test('A Redis that is killed after an append and comes back empty gets all back, from those who have read it', {
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
-  await Promise.all([one.loaded(), two.loaded()])
+  const [one, two] = await Promise.all([loadInstance(t, server.port), loadInstance(t, server.port)])
   await one.append([entry('u1'), entry('u2', 'block'), entry('u3')])
   await one.append([entry('u3', 'undo')])
   // What the other has not read of it would be restored by it.
   await until('the other has read it', () => two.isRevoked('u1') && !two.isRevoked('u3'))
-  const hasty = startInstance(t, server.port, { surroundings: processSurroundings })
-  await hasty.loaded()
+  const hasty = await loadInstance(t, server.port, { surroundings: processSurroundings })
   await server.kill()
   t.equal(one.isRevoked('u1'), true)
   await t.rejects(hasty.append([entry('u4')]), { name: 'UndecidedError' })
   await server.start()
   await until('the other has all', () => two.isRevoked('u1') && two.isRevoked('u2'))
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   await until('a new one has all', () => late.isRevoked('u1') && late.isRevoked('u2') && !late.isRevoked('u3'))
   t.strictSame([late.isRevoked('u3'), late.isRevoked('u4')], [false, false])
   t.equal(one.changes.includes('unreachable'), true)
@@ -71,39 +75,21 @@ t.test(
   { skip: skipRedis },
   async t => {
     const server = await startRedis(t)
-    const one = startInstance(t, server.port)
-    await one.loaded()
+    const one = await loadInstance(t, server.port)
     await one.append([entry('u1'), entry('u2', 'block'), entry('u3', 'block'), entry('u4', 'block')])
     await server.command('SAVE')
     const first = await server.command('HGET', STATE, 'count')
     await one.append([entry('u5'), entry('u6', 'block'), { ...entry('u3', 'enable'), at: now() + 1 }, entry('u7')])
     await one.append([{ ...entry('u4', 'enable'), at: now() + 1 }, { ...entry('u4', 'block'), at: now() + 2 }])
+    const users = ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']
+    const revoked = ['u1', 'u2', 'u4', 'u5', 'u6', 'u7']
     for (let n = 0; n < 3; n++) {
       await server.kill()
       await server.start()
-      const late = startInstance(t, server.port)
-      await late.loaded()
-      t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(late.isRevoked), [
-        true,
-        true,
-        false,
-        true,
-        true,
-        true,
-        true,
-        false
-      ])
+      const late = await loadInstance(t, server.port)
+      t.strictSame(users.filter(late.isRevoked), revoked)
       await until('the first has found the server again', () => one.isLoaded() && one.fault() === undefined)
-      t.strictSame(['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8'].map(one.isRevoked), [
-        true,
-        true,
-        false,
-        true,
-        true,
-        true,
-        true,
-        false
-      ])
+      t.strictSame(users.filter(one.isRevoked), revoked)
       t.equal(await server.command('HGET', STATE, 'count'), first, 'it had the copy')
       await one.append([entry(`after ${n}`)])
       await until('the other has read it', () => late.isRevoked(`after ${n}`))
@@ -113,15 +99,13 @@ t.test(
 
 t.test('What was undone does not stand again after a restore of an older copy', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   await one.append([entry('u1', 'block'), entry('u2', 'block')])
   await server.command('SAVE')
   await one.append([entry('u1', 'undo')])
   await server.kill()
   await server.start()
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   await until('all have it', () => [one, late].every(({ isLoaded }) => isLoaded()))
   t.strictSame([one, late].map(({ isRevoked }) => [isRevoked('u1'), isRevoked('u2')]), [[false, true], [false, true]])
   await one.append([{ ...entry('u1', 'block'), at: now() - 60 }])
@@ -130,8 +114,7 @@ t.test('What was undone does not stand again after a restore of an older copy', 
 
 t.test('What is reported to a store that was emptied is acknowledged once all is restored', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   await one.append([entry('u0')])
   const count = await server.command('HGET', STATE, 'count')
   await server.command('FLUSHALL')
@@ -143,13 +126,11 @@ t.test('What is reported to a store that was emptied is acknowledged once all is
 
 t.test('A Redis that is emptied while it runs gets all back', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   await one.append([entry('u1')])
   await server.command('FLUSHALL')
   await until('it is restored', async () => await server.command('HLEN', RECORDS) === '1')
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   t.equal(late.isRevoked('u1'), true)
   t.equal(await one.lead('task'), true)
   t.equal(await late.lead('task'), false)
@@ -160,8 +141,7 @@ const many = (number: number, effect: RevocationEntry['effect'] = 'cutoff', part
 
 t.test('A lost connection stops no token: an instance reads on from its own place', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   for (let n = 0; n < 20; n++) await one.append(many(1000, 'cutoff', n))
   const size = one.view.size()
   const epoch = await server.command('HGET', STATE, 'epoch')
@@ -176,13 +156,11 @@ t.test('A lost connection stops no token: an instance reads on from its own plac
 
 t.test('Many blocks stop no start: they are read in pages', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   for (let n = 0; n < 20; n++) {
     await one.append(many(1000, 'block', n))
   }
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   t.equal(late.view.size(), 20_000)
 })
 
@@ -193,8 +171,7 @@ t.test('A user without a right that is needed is a fault, and the one with all t
   const rights = ['on', '>hunter2', '~{holdfast:revocation}:*', ...COMMANDS.map(name => `+${name.toLowerCase()}`)]
   await server.command('ACL', 'SETUSER', 'revoker', ...rights)
   await server.command('ACL', 'SETUSER', 'lame', ...rights, '-hset')
-  const one = startInstance(t, server.port, { user: 'revoker:hunter2@' })
-  await one.loaded()
+  const one = await loadInstance(t, server.port, { user: 'revoker:hunter2@' })
   await one.append(many(5))
   await server.command('FLUSHALL')
   await until('it has seen that', () => !one.isLoaded())
@@ -206,8 +183,7 @@ t.test('A user without a right that is needed is a fault, and the one with all t
 
 t.test('A SET repeated is stored once', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   const event = entry('u1')
   for (let n = 0; n < 50; n++) await one.append([event])
   t.equal(await server.command('XLEN', CHANGES), '1')
@@ -219,8 +195,7 @@ t.test('An instance whose clock leaps for a time forgets nothing, and neither do
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   const { now: right } = Date
   t.teardown(() => {
     Date.now = right
@@ -229,11 +204,9 @@ t.test('An instance whose clock leaps for a time forgets nothing, and neither do
   Date.now = () => right() + 2 * 86_400_000
   await one.append([event])
   await one.append(many(5000))
-  const ahead = startInstance(t, server.port)
-  await ahead.loaded()
+  const ahead = await loadInstance(t, server.port)
   Date.now = right
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   t.strictSame([one, ahead, late].map(({ isRevoked }) => isRevoked('u1')), [true, true, true])
 })
 
@@ -259,13 +232,11 @@ t.test(
   async t => {
     for (const ahead of [DAYS, -DAYS]) {
       const server = await startLeaping(t)
-      const one = startInstance(t, server.port)
-      await one.loaded()
+      const one = await loadInstance(t, server.port)
       await one.append(many(300, 'end'))
       await server.leap(ahead)
       await until('it is written meanwhile', () => one.append([entry('meanwhile')]).then(() => true, () => false))
-      const meanwhile = startInstance(t, server.port)
-      await meanwhile.loaded()
+      const meanwhile = await loadInstance(t, server.port)
       await server.leap(0)
       await until('it is written after that', () => one.append([entry('after')]).then(() => true, () => false))
       const late = startInstance(t, server.port)
@@ -288,8 +259,7 @@ t.test(
   { skip: skipRedisClock },
   async t => {
     const server = await startLeaping(t)
-    const one = startInstance(t, server.port)
-    await one.loaded()
+    const one = await loadInstance(t, server.port)
     await one.append([entry('u1')])
     await server.leap(DAYS)
     // It is restored meanwhile, and led by an instance that then leads no more.

@@ -183,7 +183,7 @@ async function makeUser (site: Site, number: number) {
   }
   return {
     client,
-    bound: keep(() => site.provider.token({ sub: `user-${number}`, cnf: { jkt: client.jkt } })),
+    bound: keep(() => site.provider.token({ sub: `user-${number}`, cnf: client.cnf })),
     bearer: keep(() => site.provider.token({ sub: `user-${number}` }))
   }
 }

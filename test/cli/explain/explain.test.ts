@@ -88,7 +88,7 @@ async function prepare (t: Test, values: Variables = {}): Promise<Bench> {
   const running = await startApp(t, issuer, values)
   const settings = await readSettings({ IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, ...values })
   const host = new URL(running.url).host
-  const bound = issuer.token({ cnf: { jkt: client.jkt } })
+  const bound = issuer.token({ cnf: client.cnf })
   const remake: Good['remake'] = (token, header = {}, claims = {}) =>
     client.proof({ token, url: `http://${host}${path}`, header, claims })
   const keys = issuer.keys.map(({ kid, privateKey }) => signingKeyOf(createPublicKey(privateKey), kid))
@@ -549,7 +549,7 @@ t.test('For an introspected token the answer is shown; without an answer, what d
     (await bench.explain(bearerOf('opaque'), { settings, requirements, introspect: answering })).refusal?.reason,
     'scope_missing'
   )
-  answer = { ...claims, cnf: { jkt: client.jkt } }
+  answer = { ...claims, cnf: client.cnf }
   t.equal((await bench.explain(bearerOf('opaque'), { settings, introspect: answering })).refusal?.reason, 'token_bound')
   answer = new Refusal('token_inactive')
   t.equal(

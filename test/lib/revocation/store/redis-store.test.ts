@@ -81,6 +81,15 @@ function startInstance (
   return { ...reader, isRevoked: (sub: string) => reader.isRevoked(k(sub), issuedAt) }
 }
 
+/** The same, once it has read all. */
+async function loadInstance (...given: Parameters<typeof startInstance>) {
+  const instance = startInstance(...given)
+  await instance.loaded()
+  return instance
+}
+
+const loadTwo = (t: Test, port: number) => Promise.all([loadInstance(t, port), loadInstance(t, port)])
+
 const LOG = '{holdfast:revocation}:log'
 const LONG = 's'.repeat(300)
 
@@ -134,8 +143,7 @@ t.test('A log of the version before becomes records, once, and is in force from 
     now: () => now() + ahead,
     steadyMs: () => processSurroundings.steadyMs() + ahead * 1000
   }
-  const late = startInstance(t, server.port, { lifeSeconds, surroundings }, at - 10)
-  await late.loaded()
+  const late = await loadInstance(t, server.port, { lifeSeconds, surroundings }, at - 10)
   for (const instance of [...instances, late]) {
     t.strictSame(
       ['cut', 'ended', 'over', 'blocked', 'lifted', 'undone', 'again', 'login', 'other', LONG].map(instance.isRevoked),
@@ -156,8 +164,7 @@ t.test('A log of the version before becomes records, once, and is in force from 
 
 t.test('An instance that has missed changes reads the records again, and goes on answering', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
-  await Promise.all([one.loaded(), two.loaded()])
+  const [one, two] = await loadTwo(t, server.port)
   await one.append([entry('u1')])
   await until('it is heard', () => two.isRevoked('u1'))
   // As if both had been away while much came.
@@ -174,8 +181,7 @@ t.test('An instance that comes back after the store has forgotten it makes nobod
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
-  await Promise.all([one.loaded(), two.loaded()])
+  const [one, two] = await loadTwo(t, server.port)
   await one.append([entry('u1')])
   await until('it is heard', () => two.isRevoked('u1'))
   const epoch = await server.command('HGET', STATE, 'epoch')
@@ -190,8 +196,7 @@ t.test('An instance that comes back after the store has forgotten it makes nobod
 
 t.test('What was lifted while an instance was away, and is over by now, stands nowhere again', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
-  await Promise.all([one.loaded(), two.loaded()])
+  const [one, two] = await loadTwo(t, server.port)
   await one.append(['u1', 'u2', 'u3'].map(sub => entry(sub, { effect: 'block' })))
   await until('it is heard', () => two.isRevoked('u3'))
   const lift = (sub: string, away: string) =>
@@ -208,8 +213,7 @@ t.test('One that is stopped while it restores is waited for until it has said no
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   await server.command('HSET', RESTORING, 'stopped', `${await server.command('HGET', STATE, 'clock')} 3000`)
   const startedMs = processSurroundings.steadyMs()
   await until('it waits', () => !one.isLoaded())
@@ -236,8 +240,7 @@ t.test('Of two services on one store, none takes what the other has revoked, and
   short.close()
   long.close()
   foreign.close()
-  const last = startInstance(t, server.port, { issuers: [] })
-  await last.loaded()
+  await loadInstance(t, server.port, { issuers: [] })
   await until('what is over is removed, also of issuers that nobody has', async () =>
     await server.command('HEXISTS', RECORDS, k('u2', elsewhere)) === '0'
   )
@@ -246,8 +249,7 @@ t.test('Of two services on one store, none takes what the other has revoked, and
 
 t.test('An instance that ends leaves its tasks to another one at once', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const [one, two] = [startInstance(t, server.port), startInstance(t, server.port)]
-  await Promise.all([one.loaded(), two.loaded()])
+  const [one, two] = await loadTwo(t, server.port)
   t.strictSame([await one.lead('poll'), await two.lead('poll')], [true, false])
   const key = '{holdfast:revocation}:leader:poll'
   two.close()
@@ -259,8 +261,7 @@ t.test('An instance that ends leaves its tasks to another one at once', { skip: 
 
 t.test('Known names with rising moments take one record each', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   const at = now()
   for (let n = 0; n < 50; n++) {
     await one.append(Array.from({ length: 100 }, (_, i) => entry(`u${i}`, { at: at + n })))
@@ -338,8 +339,7 @@ t.test('A log of many rows is taken over whole, though the store is emptied mean
   link.before = async command => {
     if (command === 'xrange' && readings++ === 0) await redis.del(INSTANCES)
   }
-  const one = startInstance(t, server.port, { open: link.open })
-  await one.loaded()
+  const one = await loadInstance(t, server.port, { open: link.open })
   t.strictSame(['u0', 'u499', 'u500'].map(one.isRevoked), [true, true, true])
   t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), one.takenOver.length], [501, 0, 1])
   t.ok(readings > 2, 'the first attempt removed nothing')
@@ -360,8 +360,7 @@ t.test('A log of which one instance took over a part before it ended is taken ov
   const first = startInstance(t, server.port, { open: link.open })
   await until('a part is taken over', () => merges === 2)
   t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), first.isLoaded()], [500, 1, false])
-  const next = startInstance(t, server.port)
-  await next.loaded()
+  const next = await loadInstance(t, server.port)
   t.strictSame(['u0', 'u500', 'u1000'].map(next.isRevoked), [true, true, true])
   t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), next.takenOver.length], [1001, 0, 1])
 })
@@ -389,8 +388,7 @@ t.test('The only instance that knows an event gives it back after a failover, th
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   await one.append([entry('u1')])
   const [name, ...more] = (await server.command('HKEYS', INSTANCES)).split('\n')
   t.strictSame(more, [])
@@ -411,8 +409,7 @@ t.test('The only instance that knows an event gives it back after a failover, th
     name!,
     replica
   )
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   t.strictSame(['u1', 'u2'].map(late.isRevoked), [true, true])
   t.equal(await server.command('HEXISTS', RECORDS, k('u2')), '1')
 })
@@ -421,8 +418,7 @@ t.test('Whoever writes much while a store is restored does not keep the restore 
   skip: skipRedis
 }, async t => {
   const server = await startRedis(t)
-  const [one, sender] = [startInstance(t, server.port), startInstance(t, server.port)]
-  await Promise.all([one.loaded(), sender.loaded()])
+  const [one, sender] = await loadTwo(t, server.port)
   const held = Array.from({ length: 3000 }, (_, n) => entry(`held${n}`))
   for (let n = 0; n < held.length; n += 100) await one.append(held.slice(n, n + 100))
   await server.command('FLUSHALL')
@@ -439,8 +435,7 @@ t.test('Whoever writes much while a store is restored does not keep the restore 
   await one.append([entry('honest')])
   flood.isOver = true
   await flooding
-  const late = startInstance(t, server.port)
-  await late.loaded()
+  const late = await loadInstance(t, server.port)
   t.strictSame(held.filter(({ key }) => !late.view.recordOf(key)), [])
   await until('all have it', () => [one, sender, late].every(({ isRevoked }) => isRevoked('honest')))
 })
@@ -448,8 +443,7 @@ t.test('Whoever writes much while a store is restored does not keep the restore 
 t.test('What was lost is said again if the store refuses it or loses more meanwhile', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const link = interceptedLink(server.port)
-  const one = startInstance(t, server.port, { open: link.open })
-  await one.loaded()
+  const one = await loadInstance(t, server.port, { open: link.open })
   await one.append([entry('u1')])
   let merges = 0
   link.before = async (_command, script) => {
@@ -531,8 +525,7 @@ t.test('Much that is over goes without a pause between pages', { skip: skipRedis
     if (command === 'xread') waits++
     if (script === CLEAN) pages.push(waits)
   }
-  const one = startInstance(t, server.port, { open: link.open, issuers: [] })
-  await one.loaded()
+  await loadInstance(t, server.port, { open: link.open, issuers: [] })
   await until('all is gone', async () => await redis.hlen(RECORDS) === 0)
   t.ok(pages.length > 1)
   t.equal(pages[1]! - pages[0]!, 1, 'it looked at the changes once in between')
@@ -544,15 +537,13 @@ t.test('What an emptied store gets back keeps its age by the count that another 
   const server = await startRedis(t)
   const relay = await startRelay(t)
   await relay.use(toPort(server.port))
-  const one = startInstance(t, relay.port)
-  await one.loaded()
+  const one = await loadInstance(t, relay.port)
   await one.append([entry('u1', { effect: 'end' })])
   await relay.stop()
   await server.command('FLUSHALL')
   const ahead = 86_400
   const surroundings = { ...patientWriters, now: () => now() + ahead }
-  const other = startInstance(t, server.port, { surroundings })
-  await other.loaded()
+  const other = await loadInstance(t, server.port, { surroundings })
   await relay.restart()
   await until('it is restored', () => other.view.recordOf(k('u1')) !== undefined)
   const { heard } = readRecord(await server.command('HGET', RECORDS, k('u1')))!.parts[0]!
@@ -565,8 +556,7 @@ t.test('What an emptied store gets back keeps its age by the count that another 
 
 t.test('What is said of a key takes its last undo along, which the store may have lost', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   const undo = (sub: string) => entry(sub, { effect: 'undo', event: 'operator', at: now() + 50 })
   const stored = async (sub: string) => readRecord(await server.command('HGET', RECORDS, k(sub)))!.parts
   await one.append([entry('u1', { effect: 'block' }), entry('u2', { effect: 'block' })])
@@ -582,8 +572,7 @@ t.test('An entry that was not acknowledged in time is not written later', { skip
   const server = await startRedis(t)
   const relay = await startRelay(t)
   await relay.use(toPort(server.port))
-  const one = startInstance(t, relay.port, { surroundings: processSurroundings })
-  await one.loaded()
+  const one = await loadInstance(t, relay.port, { surroundings: processSurroundings })
   await relay.stop()
   t.equal(await one.lead('task'), false)
   await t.rejects(one.append([entry('late')]), { name: 'UndecidedError' })
@@ -595,8 +584,7 @@ t.test('An entry that was not acknowledged in time is not written later', { skip
 
 t.test('While another may be restoring, what is written is not acknowledged', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port, { surroundings: processSurroundings })
-  await one.loaded()
+  const one = await loadInstance(t, server.port, { surroundings: processSurroundings })
   await server.command('HSET', RESTORING, 'other', `${await server.command('HGET', STATE, 'clock')} 100000`)
   await until('it waits', () => !one.isLoaded())
   await t.rejects(one.append([entry('u1')]), { name: 'UndecidedError' })
@@ -621,8 +609,7 @@ t.test('What is read and restored for long is done in steps, with a look at the 
     if (script === SCAN || script === MERGE) aheadMs += 300
   }
   const surroundings = { ...patientWriters, steadyMs: () => processSurroundings.steadyMs() + aheadMs }
-  const one = startInstance(t, server.port, { open: link.open, surroundings })
-  await one.loaded()
+  const one = await loadInstance(t, server.port, { open: link.open, surroundings })
   t.match(commands.join(' '), /scan read scan/)
   await server.command('FLUSHALL')
   await until('it has seen that', () => !one.isLoaded())
@@ -657,8 +644,7 @@ t.test('After a loss others wait for an instance that is stopped, until it has r
 
 t.test('A late call of an instance that has restored all does not make others wait', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   const instance = await server.command('HKEYS', INSTANCES)
   await server.command('HSET', RESTORING, instance, `${await server.command('HGET', STATE, 'clock')} 100000`)
   await until('it has seen that', async () => await server.command('EXISTS', RESTORING) === '0')
@@ -667,8 +653,7 @@ t.test('A late call of an instance that has restored all does not make others wa
 
 t.test('A sender of much delays no other', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
-  const one = startInstance(t, server.port)
-  await one.loaded()
+  const one = await loadInstance(t, server.port)
   const written: string[] = []
   const append = async (name: string, sender: string, size: number) => {
     await one.append(Array.from({ length: size }, (_, n) => entry(`${name} ${n}`, { sender })))
@@ -699,7 +684,6 @@ t.test('A server that takes the place of another while the records are read is r
   }
   // Each page is a step of its own.
   const surroundings = { ...patientWriters, steadyMs: () => processSurroundings.steadyMs() + pages * 300 }
-  const reader = startInstance(t, server.port, { open: link.open, surroundings })
-  await reader.loaded()
+  const reader = await loadInstance(t, server.port, { open: link.open, surroundings })
   t.equal(reader.view.size(), size)
 })
