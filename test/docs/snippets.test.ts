@@ -3,7 +3,7 @@ import { createServer, request } from 'node:http'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { calculateThumbprint, generateKeyPair, type KeyPair } from 'dpop'
-import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { parse as parseYaml } from 'yaml'
@@ -17,7 +17,7 @@ import { validateSettings } from '../../lib/settings/validation.ts'
 import { variables as SETTINGS } from '../../lib/settings/specs.ts'
 import holdfast, { type FileOptions } from '../../packages/holdfast/index.ts'
 import { createTestIssuer, type TestIssuer } from '../../packages/holdfast/testing.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { call, callBearer, callDpop, expectRefusal } from '../helpers/call.ts'
 import {
   findDeadLinks,
@@ -415,8 +415,7 @@ const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
   },
   async 'scopes.ts' (t, block) {
     const { addRoutes } = await load<{ addRoutes: (app: FastifyInstance) => void }>(t, block)
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
     addRoutes(app)
     t.strictSame(await Promise.all(['/status', '/me', '/admin'].map(async url => (await app.inject(url)).statusCode)), [
@@ -438,8 +437,7 @@ const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
   },
   async 'errors.ts' (t, block) {
     const { answerErrors } = await load<{ answerErrors: (app: FastifyInstance) => void }>(t, block)
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     await app.register(holdfast, { idp: { domain: 'tenant.example', audience: 'https://api.example' } })
     answerErrors(app)
     app.get('/orders', { onRequest: app.authenticate() }, () => 'ok')
@@ -455,8 +453,7 @@ const RUNS: Record<string, (t: Test, block: Block) => Promise<void>> = {
     const mine: FileOptions = { idp: { domain: 'tenant.example', dpopMode: 'REQUIRED' } }
     const issuer = await createTestIssuer({ audience: 'https://api.example' })
     const ask = async (options: FileOptions) => {
-      const app = Fastify()
-      t.teardown(() => app.close())
+      const app = createApp(t)
       await app.register(holdfast, options)
       app.get('/orders', { onRequest: app.authenticate() }, () => 'ok')
       const authorization = `Bearer ${await issuer.token({ aud: 'https://api.example' })}`

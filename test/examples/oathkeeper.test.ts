@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Fastify from 'fastify'
 import t from 'tap'
 import { parse } from 'yaml'
 import service from '../../packages/holdfast/service.ts'
@@ -9,6 +8,7 @@ import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { containing } from '../helpers/containing.ts'
 import { root } from '../helpers/documents.ts'
 import { startUpstream } from '../helpers/upstream.ts'
+import { createApp } from '../helpers/app.ts'
 
 /** The converter of Oathkeeper's rules: what it makes decides as the rules do, and what it cannot say it refuses. */
 
@@ -38,8 +38,7 @@ t.test('The gate decides by the converted rules as Oathkeeper by its own.', asyn
   })
   const upstream = await startUpstream(t)
   const idp = await createTestIssuer({ issuer: config['idp'].issuer, audience: config['idp'].audience })
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(service, { ...idp.options, gate: { ...config['gate'], upstream: upstream.origin } } as never)
   const statusOf = async (method: 'GET' | 'HEAD' | 'POST', url: string, token?: string) =>
     (await app.inject({ method, url, headers: token ? { authorization: `Bearer ${token}` } : {} })).statusCode

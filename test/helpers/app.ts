@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import type { Test } from 'tap'
 import { holdfast, readSettings, serverOptions, type HoldfastOptions } from '../../holdfast.ts'
 import type { Variables } from './variables.ts'
@@ -30,10 +30,17 @@ interface Start {
   isServed?: HoldfastOptions['isServed']
 }
 
-/** An app of its own, and what it logs. It closes with the test. */
+/** An app of its own. It closes with the test. */
+export function createApp (t: { teardown: (end: () => unknown) => void }, options: FastifyServerOptions = {}) {
+  const app = Fastify(options)
+  t.teardown(() => app.close())
+  return app
+}
+
+/** The same, and what it logs. */
 export function createLoggedApp (t: { teardown: (end: () => unknown) => void }) {
   const log: Array<Record<string, unknown>> = []
-  const app = Fastify({
+  const app = createApp(t, {
     logger: {
       stream: {
         write: (line: string) => {
@@ -42,7 +49,6 @@ export function createLoggedApp (t: { teardown: (end: () => unknown) => void }) 
       }
     }
   })
-  t.teardown(() => app.close())
   return { app, log }
 }
 

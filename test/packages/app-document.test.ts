@@ -1,10 +1,11 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
-import Fastify, { type FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
+import { createApp } from '../helpers/app.ts'
 
 type Operation = Record<string, unknown> & { responses: Record<string, { description: string }> }
 interface Document {
@@ -34,8 +35,7 @@ async function appWith (
   options: HoldfastOptions,
   addRoutes: (app: FastifyInstance) => void
 ) {
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   if (ORDERS[order]) await app.register(swagger, swaggerOptions)
   await app.register(holdfast, options)
   if (!ORDERS[order]) await app.register(swagger, swaggerOptions)
@@ -215,8 +215,7 @@ t.test('Scopes with guards of their own, and routes that the document leaves out
     await createTestIssuer({ issuer: 'https://red.test/' }),
     await createTestIssuer({ issuer: 'https://blue.test/' })
   ]
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(swagger, {
     ...OPENAPI_31,
     exposeHeadRoutes: true,
@@ -288,8 +287,7 @@ t.test('Without guards, or without @fastify/swagger under its own name, nothing 
     '/orders': { get: { responses: { 200: { description: 'Default Response' } } } }
   })
 
-  const other = Fastify()
-  t.teardown(() => other.close())
+  const other = createApp(t)
   other.decorate('swagger' as never, 'a word of the app' as never)
   await other.register(holdfast, idp.options)
   other.get('/orders', { onRequest: other.authenticate() }, () => 'orders')

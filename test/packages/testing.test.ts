@@ -25,6 +25,7 @@ import {
 } from '../../packages/holdfast/testing.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
+import { createApp } from '../helpers/app.ts'
 import { startEventTransmitter } from '../helpers/event-transmitter.ts'
 import { givensOf } from '../helpers/givens.ts'
 import { root } from '../helpers/documents.ts'
@@ -41,8 +42,7 @@ async function appWith (
   options: HoldfastOptions,
   server: FastifyServerOptions = {}
 ) {
-  const app = Fastify(server)
-  t.teardown(() => app.close())
+  const app = createApp(t, server)
   await app.register(holdfast, options)
   app.setErrorHandler((error, _request, reply) => {
     if (!(error instanceof Refusal)) throw error
@@ -142,8 +142,7 @@ t.test('The clock of the test issuer moves its tokens, its clients and the app.'
 
 t.test('The whole service is a plugin with the same options.', async t => {
   const idp = await createTestIssuer()
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   app.get('/own', () => 'own')
   await app.register(service, { ...idp.options, prefix: '/svc' })
   const client = await idp.dpopClient({ scope: 'read:messages' })
@@ -339,8 +338,7 @@ t.test('The endpoints of revocation are under the prefix of the plugin, and of i
   const headers = { authorization: `Bearer ${await idp.token({ scope: 'revoke' })}` }
   const payload = { sub_id: { format: 'opaque', id: 's1' } }
   for (const [own, outer] of [['', ''], ['/own', ''], ['', '/outer'], ['/own', '/outer']] as const) {
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     await app.register(async scope => {
       await scope.register(holdfast, { ...options, ...own && { prefix: own } })
       scope.get('/orders', { onRequest: scope.authenticate() }, () => 'orders')
@@ -363,8 +361,7 @@ t.test('The stream of a transmitter is meant to go where the endpoint is.', asyn
       delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: 'https://api.example/outer/own/revocation/events' }
     }]
     const log: any[] = []
-    const app = Fastify({ logger: { stream: { write: line => log.push(JSON.parse(line)) } } })
-    t.teardown(() => app.close())
+    const app = createApp(t, { logger: { stream: { write: line => log.push(JSON.parse(line)) } } })
     await app.register(async scope => {
       await scope.register(holdfast, {
         idp: { issuer: remote.url, audience: 'https://api.example' },
@@ -533,8 +530,7 @@ t.test('The trustProxy of the app holds for the guard too, unless its options sa
     { options: givensOf({}), trustPeer: undefined },
     'an app that keeps its options elsewhere trusts no peer'
   )
-  const around = Fastify({ trustProxy: true })
-  t.teardown(() => around.close())
+  const around = createApp(t, { trustProxy: true })
   await around.register(service, { ...idp.options, revocation: { operators: { scope: 'revoke' } } })
   const operator = await idp.dpopClient({ scope: 'revoke' })
   const revoke = async (url: string) => {
@@ -560,8 +556,7 @@ t.test('Two scopes of one app have guards of their own.', async t => {
     createTestIssuer({ issuer: 'https://red.test/' }),
     createTestIssuer({ issuer: 'https://blue.test' })
   ])
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   for (const [prefix, { options }] of [['/red', red], ['/blue', blue]] as const) {
     await app.register(async scope => {
       await scope.register(holdfast, options)
@@ -576,8 +571,7 @@ t.test('Two scopes of one app have guards of their own.', async t => {
 t.test("It works beside the app's own @fastify/jwt, registered before or after it.", async t => {
   const idp = await createTestIssuer()
   for (const isFirst of [true, false]) {
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     const own = { secret: 'a secret of the app', decoratorName: 'session' }
     if (isFirst) await app.register(fastifyJwt, own)
     await app.register(holdfast, idp.options)
@@ -653,8 +647,7 @@ t.test('It works as one of several strategies of @fastify/auth.', async t => {
 
 t.test('It guards the handshake of a WebSocket, and gives the app the time to end it.', async t => {
   const idp = await createTestIssuer()
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(fastifyWebsocket)
   await app.register(holdfast, { ...idp.options, server: { publicUrl: 'https://api.example' } })
   app.get('/live', { websocket: true, onRequest: app.requireScope('read:orders') }, (socket, request) => {
@@ -691,8 +684,7 @@ t.test('It guards the handshake of a WebSocket, and gives the app the time to en
 
 t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
   const idp = await createTestIssuer()
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(fastifyWebsocket)
   await app.register(holdfast, { ...idp.options, server: { trustProxy: true } })
   const reasons: string[] = []
@@ -745,8 +737,7 @@ t.test('It guards a WebSocket that a test opens by injectWS.', async t => {
 
 t.test('With nonces, injectWS takes the one that a refused request has brought.', async t => {
   const idp = await createTestIssuer()
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(fastifyWebsocket)
   await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
   app.get('/live', { websocket: true, onRequest: app.authenticate() }, socket => socket.send('open'))

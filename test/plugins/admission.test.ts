@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createClientKeys } from '../../lib/guard/dpop/client-keys.ts'
@@ -17,14 +17,13 @@ import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
 import type { TokenIssuer } from '../../lib/guard/token/issuer-table.ts'
 import { createVerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
 import auth from '../../plugins/auth.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { bearerLines, call, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 
 async function startOther (t: Test, issuer: Issuer, more: { dpop?: object } = {}) {
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, ...more })
   return app
 }
@@ -199,8 +198,7 @@ t.test('An error thrown after an admission is not taken for a refusal: the guard
 
 t.test('A guard that is made before its plugin has loaded throws, so no route is left without a hook', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
   t.throws(() => app.get('/early', { onRequest: app.authenticate() }, () => 'in'), TypeError)
   await app
@@ -342,8 +340,7 @@ t.test('A token that is bound to a certificate as well is refused in every mode'
 
 t.test('An app may have a decorator called user of its own kind', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(fp(async app => {
     app.decorateRequest('user', null as never)
   }))
@@ -458,8 +455,7 @@ t.test('What the app writes to a request admits no one, and does not count as a 
 
 t.test('A guard does not accept the admission of another guard', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   const guards: Partial<Record<'red' | 'blue', FastifyInstance>> = {}
   for (const color of ['red', 'blue'] as const) {
     await app.register(async scope => {

@@ -11,7 +11,7 @@ import { readSettings } from '../../holdfast.ts'
 import { createGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
-import { startApp, type RunningApp } from '../helpers/app.ts'
+import { createApp, startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, callBearer, callDpop, dpopLines } from '../helpers/call.ts'
 import { checkRequest } from '../helpers/check-request.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -160,8 +160,7 @@ t.test('Audit: a log that is not pino gets the line with its time', async t => {
     silent () {},
     child: () => logger
   }
-  const app = Fastify({ loggerInstance: logger as never })
-  t.teardown(() => app.close())
+  const app = createApp(t, { loggerInstance: logger as never })
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: 'log' })
   app.get('/', { onRequest: app.authenticate() }, () => null)
   await app.inject({ url: '/', headers: { authorization: `Bearer ${issuer.token()}` } })
@@ -173,8 +172,7 @@ t.test('Audit: a log that is not pino gets the line with its time', async t => {
 t.test('Audit: the plugin in an app of its own records too; an id, an address and a claim of odd form are left out', async t => {
   const { path, plain, lines } = auditFile(t)
   const issuer = await startIssuer(t)
-  const app = Fastify({ trustProxy: true, requestIdHeader: 'x-request-id' })
-  t.teardown(() => app.close())
+  const app = createApp(t, { trustProxy: true, requestIdHeader: 'x-request-id' })
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: { to: path } })
   app.get(
     '/',
@@ -473,8 +471,7 @@ t.test('Audit: with a key, who and what is named by a pseudonym, the same for th
 t.test('Audit: a peer on a unix socket has no address', async t => {
   const { path, plain } = auditFile(t)
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: path })
   app.get('/', { onRequest: app.authenticate() }, () => null)
   // Such a name has at most 107 bytes, and a clone may be deep.
@@ -589,8 +586,7 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
     }
   ]
   for (const { audit, problem } of rows) {
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     await t.rejects(
       Promise.resolve(
         app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: audit as string })

@@ -10,7 +10,7 @@ import auth from '../../plugins/auth.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { SettingsError } from '../../lib/base/settings-error.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
@@ -244,8 +244,7 @@ t.test('The FAPI profile holds for a function that names issuers too', async t =
   const provider = await startTokenProvider(t, key.jwk)
   const client = await createDpopClient()
   let more: object = {}
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(auth, {
     idp: { audience: AUDIENCE, issuers: async issuer => ({ issuer, ...more }) },
     server: { securityProfile: 'fapi2', publicUrl: 'https://api.example' }
@@ -261,8 +260,7 @@ t.test('The FAPI profile holds for a function that names issuers too', async t =
   }
   t.strictSame(await ask({ jkt: client.jkt }), [200, undefined])
   t.strictSame(await ask(), [401, REFUSALS.token_not_sender_constrained.description])
-  const other = Fastify()
-  t.teardown(() => other.close())
+  const other = createApp(t)
   more = { dpopMode: 'DISABLED' }
   await other.register(auth, {
     idp: { audience: AUDIENCE, issuers: async issuer => ({ issuer, ...more }) },
@@ -296,8 +294,7 @@ t.test('Beside a function that names issuers, a certificate in a header is accep
       (address: string) => address === '127.0.0.1'
     ]] as const
   ) {
-    const app = Fastify({ trustProxy })
-    t.teardown(() => app.close())
+    const app = createApp(t, { trustProxy })
     await app.register(auth, {
       idp: { audience: AUDIENCE, algs: ['ES256'], issuers: async (issuer: string) => ({ issuer }) },
       server: { clientCertificate: 'nginx', ...server }
@@ -307,8 +304,7 @@ t.test('Beside a function that names issuers, a certificate in a header is accep
     t.strictSame(await ask(app, PEM.b), refused('certificate_mismatch'))
     t.strictSame(await ask(app, undefined), refused('certificate_missing'))
   }
-  const other = Fastify()
-  t.teardown(() => other.close())
+  const other = createApp(t)
   await other.register(auth, {
     idp: { audience: AUDIENCE, algs: ['ES256'], issuers: async (issuer: string) => ({ issuer }) },
     server: { clientCertificate: 'nginx', trustProxy: ['192.0.2.1'] }
@@ -431,8 +427,7 @@ t.test(
 
 t.test('Without TLS, certificates of sockets cannot be configured', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   const failure = await Promise.resolve(
     app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { clientCertificate: 'socket' } })
   ).then(() => app.ready()).catch(error => error)
@@ -445,8 +440,7 @@ t.test('Without TLS, certificates of sockets cannot be configured', async t => {
 
 t.test('What the application learns of the caller is the same', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(auth, {
     idp: { issuer: issuer.url, audience: AUDIENCE },
     server: { clientCertificate: 'nginx', trustProxy: true, publicUrl: 'https://api.example' }

@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 import t from 'tap'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { isSample } from '../helpers/samples.ts'
 import { until } from '../helpers/until.ts'
@@ -151,7 +151,7 @@ t.test('A target that cannot be routed is 400, and 403 for a forward-auth proxy'
 t.test('A target that cannot be routed does no harm to a service below another plugin, as fastify-cli loads it', async t => {
   const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: AUDIENCE })
   const log: object[] = []
-  const app = Fastify({
+  const app = createApp(t, {
     ...serverOptions(settings),
     pluginTimeout: 0,
     logger: {
@@ -163,7 +163,6 @@ t.test('A target that cannot be routed does no harm to a service below another p
       }
     }
   })
-  t.teardown(() => app.close())
   await app.register(async scope => {
     await scope.register(holdfast, { settings, isServed: isSample })
   })

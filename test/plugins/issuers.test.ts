@@ -12,7 +12,7 @@ import type { Variables } from '../helpers/variables.ts'
 import auth from '../../plugins/auth.ts'
 import health from '../../routes/health.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
-import { createLoggedApp, startApp, type RunningApp } from '../helpers/app.ts'
+import { createApp, createLoggedApp, startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { html } from '../helpers/hostile-provider.ts'
@@ -542,8 +542,7 @@ t.test('A key file that is missing or broken stops the start, and each is named'
   ]
   for (const [path, word] of cases) {
     const keysFile = join(path.startsWith('/') ? '' : directory, path)
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     const start = async () => {
       await app.register(auth, { idp: { issuer: 'https://offline.example/', audience: AUDIENCE, keysFile } })
     }

@@ -10,7 +10,7 @@ import t from 'tap'
 import auth from '../../plugins/auth.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import { createLoggedApp, startApp } from '../helpers/app.ts'
+import { createApp, createLoggedApp, startApp } from '../helpers/app.ts'
 import { call, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -110,8 +110,7 @@ t.test('A missing scope names what the route needs, on the scheme that was used'
 
 t.test('The auth plugin in another app, by options instead of environment', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(auth, {
     idp: { issuer: issuer.url, audience: AUDIENCE, scopeClaims: ['scope', 'permissions'] },
     dpop: { replay: 'off' }
@@ -175,8 +174,10 @@ t.test('The auth plugin does not change the rest of another app', async t => {
       warnings.push(JSON.parse(line).msg)
     }
   }
-  const app = Fastify({ logger: { level: 'warn', stream }, rewriteUrl: request => request.url!.replace(/^\/old/, '') })
-  t.teardown(() => app.close())
+  const app = createApp(t, {
+    logger: { level: 'warn', stream },
+    rewriteUrl: request => request.url!.replace(/^\/old/, '')
+  })
   app.decorate('settings', { theme: 'dark' } as never)
   await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE }, server: { trustProxy: ['192.0.2.1'] } })
   await app.register(fastifyEnv, {
@@ -223,8 +224,7 @@ t.test('The auth plugin does not change the rest of another app', async t => {
   t.equal((await get('/old/several')).statusCode, 200, 'the URL of the client, not the one that the app makes of it')
   t.strictSame(warnings, [])
 
-  const mistaken = Fastify({ logger: { level: 'warn', stream } })
-  t.teardown(() => mistaken.close())
+  const mistaken = createApp(t, { logger: { level: 'warn', stream } })
   await mistaken.register(auth, { idp: { domain: 'https://tenant.example', audience: AUDIENCE } })
   t.match(warnings, [/starts with a scheme/, /Host is believed/])
 })
@@ -443,8 +443,7 @@ t.test('Keys are fetched soon after the start, and never after the close', async
   t.teardown(() => mock.restoreAll())
   for (const isClosed of [false, true]) {
     const issuer = await startIssuer(t)
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     await app.register(auth, { idp: { issuer: issuer.url, audience: AUDIENCE } })
     const before = later.mock.callCount()
     await app.ready()

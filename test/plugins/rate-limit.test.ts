@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import Fastify from 'fastify'
 import t from 'tap'
 import { clientKey, createRateLimit } from '../../lib/guard/rate-limit.ts'
 import type { VerifiedToken } from '../../lib/guard/token/verified-tokens.ts'
 import auth from '../../plugins/auth.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
@@ -162,8 +161,7 @@ t.test('By default there is no rate limit, and the API description mentions none
 
 t.test('The limit holds for every guard: in another app too, and for one that a handler calls', async t => {
   const issuer = await startIssuer(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(auth, { idp: { issuer: issuer.url, audience: issuer.audience }, server: { rateLimit: 1 } })
   app.get('/', async request => {
     await request.authenticate()

@@ -1,15 +1,15 @@
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { putRefusalHeaders, type AnswerInWaiting } from '../../plugins/auth/refusal-headers.ts'
+import { createApp } from '../helpers/app.ts'
 
 /** An app of others with the guard, nonces required, and an error handler that knows nothing of headers. */
 async function start (t: Test, prepare: (app: FastifyInstance) => void) {
   const idp = await createTestIssuer()
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(holdfast, { ...idp.options, dpop: { nonce: 'required' } })
   prepare(app)
   return { app, idp, client: await idp.dpopClient({ scope: 'a' }) }

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs'
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { isUserOfPassport } from '../../plugins/auth/request-user.ts'
+import { createApp } from '../helpers/app.ts'
 
 type Prepare = (app: FastifyInstance) => unknown
 
 /** An app that has made something of `request.user` before the guard came. */
 async function start (t: Test, prepare: Prepare, more: object = {}) {
   const idp = await createTestIssuer()
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await prepare(app)
   await app.register(holdfast, { ...idp.options, ...more })
   const bearer = async (url: string, claims: object) =>
@@ -45,8 +45,7 @@ t.test('A getter named user stops the start with a sentence.', async t => {
     { message: sentence }
   )
   const inChild = async (prepare: Prepare) => {
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     prepare(app)
     const { options } = await createTestIssuer()
     app.register(async scope => {
@@ -163,13 +162,12 @@ t.test('A token of a cookie is read from the raw line that a hook adds, and a ch
   const cookie = `Bearer ${await idp.token({ sub: 'ann' })}`
   for (const isRaw of [true, false]) {
     const warnings: string[] = []
-    const app = Fastify({
+    const app = createApp(t, {
       logger: {
         level: 'warn',
         stream: { write: (line: string) => warnings.push((JSON.parse(line) as { msg: string }).msg) }
       }
     })
-    t.teardown(() => app.close())
     app.addHook('onRequest', async request => {
       if (isRaw) request.raw.rawHeaders.push('Authorization', cookie)
       else request.headers.authorization = cookie

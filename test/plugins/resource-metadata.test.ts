@@ -1,9 +1,8 @@
-import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { containing } from '../helpers/containing.ts'
 import { holdfast, readSettings } from '../../holdfast.ts'
 import type { Variables } from '../helpers/variables.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import plugin from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
@@ -336,8 +335,7 @@ t.test('Every challenge points to the metadata of PUBLIC_URL, at the address tha
 
 t.test('The plugin in another app serves no metadata, so no challenge points to any.', async t => {
   const { options } = await createTestIssuer({ publicUrl: 'https://api.example' })
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(plugin, options)
   app.get('/', { onRequest: app.authenticate() }, () => 'ok')
   const { statusCode, headers } = await app.inject('/')
@@ -367,8 +365,7 @@ t.test('A service that is mounted under a path is described with that path', asy
     IDP_AUDIENCE: 'api',
     PUBLIC_URL: 'https://www.holdfast.test'
   })
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(async app => {
     await app.register(holdfast, { settings })
   }, { prefix: '/svc' })

@@ -1,4 +1,3 @@
-import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -7,6 +6,7 @@ import holdfast from '../../packages/holdfast/index.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { RECEIVER, startRevocation, startTransmitter, type Site } from '../helpers/revocation-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
+import { createApp } from '../helpers/app.ts'
 
 const start = (t: Test, more: object = {}) =>
   startRevocation(t, { revocation: () => ({ operators: { scope: 'revoke', ...more } }) })
@@ -216,8 +216,7 @@ t.test('An operator acts for the issuers that the settings name', async t => {
 
 t.test('Where the application names the issuers, an operator for all gives back what others have ended', async t => {
   const [own, other, transmitter] = [await startIssuer(t), await startIssuer(t), await startTransmitter(t)]
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(holdfast, {
     idp: { audience: AUDIENCE, issuers: issuer => ({ issuer }) },
     revocation: {

@@ -19,7 +19,6 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import {
   APP,
@@ -33,6 +32,7 @@ import {
   type Environment,
   type Service
 } from '../helpers/compiled-service.ts'
+import { createApp } from '../helpers/app.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { containing } from '../helpers/containing.ts'
 import { readProse } from '../helpers/documents.ts'
@@ -268,8 +268,7 @@ t.test('What is in plugins/own holds for every route, whatever the names of file
   const { holdfast, readSettings, serverOptions } =
     await import(pathToFileURL(join(directory, 'holdfast.js')).href) as typeof import('../../holdfast.ts')
   const settings = await readSettings({ ...GOOD, LOG_LEVEL: 'silent' })
-  const app = Fastify(serverOptions(settings))
-  t.teardown(() => app.close())
+  const app = createApp(t, serverOptions(settings))
   await app.register(holdfast, { settings })
   const post = (payload: object) => app.inject({ method: 'POST', url: '/api/aa', payload })
   t.hasStrict(await post({}).then(answer => answer.json()), { pool: 'a pool' })

@@ -1,6 +1,6 @@
-import Fastify from 'fastify'
 import t from 'tap'
 import routes from '../../routes/health.ts'
+import { createApp } from '../helpers/app.ts'
 
 t.test('Readiness says why revocations are unknown', async t => {
   const rows = [
@@ -10,8 +10,7 @@ t.test('Readiness says why revocations are unknown', async t => {
     [{ isCurrent: false, isLoaded: true }, 503, 'stale_view']
   ] as const
   for (const [state, status, word] of rows) {
-    const app = Fastify()
-    t.teardown(() => app.close())
+    const app = createApp(t)
     const issuers = { isComplete: false, all: () => [] }
     const replay = { state: () => ({ ready: true }) }
     const revocation = { revocations: { state: () => state }, transmitters: [] }
@@ -30,8 +29,7 @@ t.test('Readiness says why revocations are unknown', async t => {
 })
 
 t.test('Readiness names the stream of each transmitter, and none of them takes an instance out of service', async t => {
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   const states = [{ transmitter: 'https://a.example', status: 'enabled', verifiedAt: 1_800_000_000 }, {
     transmitter: 'https://b.example',
     status: 'no_subjects',

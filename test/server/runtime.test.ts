@@ -1,8 +1,8 @@
-import Fastify from 'fastify'
 import t from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { checkRuntime } from '../../server/runtime.ts'
+import { createApp } from '../helpers/app.ts'
 
 t.test('Bun stops the start with a sentence.', async t => {
   t.throws(() => checkRuntime({ ...process.versions, bun: '1.3.0' }), {
@@ -15,8 +15,7 @@ t.test('The start warns of a Fastify with known weaknesses, once, and of no othe
   const { options } = await createTestIssuer()
   const warningsWith = async (version: string) => {
     const lines: string[] = []
-    const app = Fastify({ logger: { level: 'warn', stream: { write: line => { lines.push(line) } } } })
-    t.teardown(() => app.close())
+    const app = createApp(t, { logger: { level: 'warn', stream: { write: line => { lines.push(line) } } } })
     Object.defineProperty(app, 'version', { value: version })
     await app.register(holdfast, options)
     await app.ready()

@@ -1,13 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
-import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { startProvider } from '../../dev/provider/provider.ts'
 import { createMcpClient } from '../../examples/mcp/client.ts'
 import { startServer } from '../../examples/mcp/gated/server.ts'
 import { asResource, CLIENT_ID } from '../../examples/mcp/site.ts'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -197,8 +196,7 @@ async function tryLogin (t: Test, proxy: GateProxy) {
       GATE: { rules: rulesFor(proxy), ...proxy.grpc && { grpcPort: 0 } }
     })
   )
-  const gate = Fastify(serverOptions(settings))
-  t.teardown(() => gate.close())
+  const gate = createApp(t, serverOptions(settings))
   await gate.register(holdfast, { settings })
   const address = await gate.listen({ port: 0, host: '127.0.0.1' })
   while (proxy.grpc && !gate.grpcAddress()) await new Promise(setImmediate)

@@ -15,6 +15,7 @@ import { readSection, readTable, textOf } from '../helpers/documents.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { createApp } from '../helpers/app.ts'
 
 /**
  * The rows of docs/guide/moving/express-oauth2-jwt-bearer.md and of examples/migration/README.md: an app with the other
@@ -428,8 +429,7 @@ async function startThere (t: Test, row: Row, site: Site) {
 }
 
 async function startHere (t: Test, row: Pick<Row, 'here' | 'guard'>, site: Site) {
-  const app = Fastify()
-  t.teardown(() => app.close())
+  const app = createApp(t)
   await app.register(holdfast, row.here(site))
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',

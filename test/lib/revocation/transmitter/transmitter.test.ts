@@ -112,6 +112,10 @@ async function start (t: Test, { isLeader = true, wrongMs = 0, prepare, onKeyEve
   return { remote, stream, receiver, statuses, reasons, differences, polled, stored, store, clock }
 }
 
+/** Waits until the transmitter has had so many of these requests. */
+const received = (remote: EventTransmitter, what: string, times: number) =>
+  until(`${what} came ${times} times`, () => remote.bodies(what).length >= times)
+
 /** A poll that gives these sets once each, in batches. */
 function serving (remote: EventTransmitter, ...batches: object[]) {
   remote.answers['POST /poll'] = () => [200, { sets: batches.shift() ?? {}, moreAvailable: batches.length > 0 }]
@@ -132,7 +136,7 @@ t.test('A stream of several audiences takes an event for any of them', async t =
       })
     }
   })
-  await until('it was answered', () => remote.bodies('POST /poll').length >= 2)
+  await received(remote, 'POST /poll', 2)
   t.hasStrict(remote.bodies('POST /poll')[1], { ack: ['j1', 'j2'], setErrs: { j3: { err: 'invalid_audience' } } })
   t.equal(stored.length, 2)
 })
@@ -147,7 +151,7 @@ t.test('Each batch acknowledges the last, and says what was wrong in it', async 
       }, { j3: revoked(remote, 'j3') })
     }
   })
-  await until('it was polled four times', () => remote.bodies('POST /poll').length >= 4)
+  await received(remote, 'POST /poll', 4)
   const asked = { maxEvents: 100, returnImmediately: true }
   t.strictSame(remote.bodies('POST /poll').slice(0, 4), [
     { ...asked, ack: [], setErrs: {} },
@@ -175,7 +179,7 @@ t.test('Alike outcomes of a batch are one, and 100 forged events an answer are p
       remote.answers['POST /poll'] = () => [200, { sets: { ...forged } }]
     }
   })
-  await until('it was polled twice', () => remote.bodies('POST /poll').length >= 2)
+  await received(remote, 'POST /poll', 2)
   t.strictSame(polled[0], {
     name: 'revocation_refused',
     sender: remote.url,
@@ -235,13 +239,13 @@ t.test('The name of an event may be that of a member of every object', async t =
 
 t.test("The transmitter's configuration is fetched once at the start", async t => {
   const { remote } = await start(t)
-  await until('it is polled', () => remote.bodies('POST /poll').length > 1)
+  await received(remote, 'POST /poll', 2)
   t.equal(remote.bodies(CONFIGURATION).length, 1)
 })
 
 t.test('A stream that was found is not read with each poll', async t => {
   const { remote } = await start(t)
-  await until('it is polled', () => remote.bodies('POST /poll').length > 2)
+  await received(remote, 'POST /poll', 3)
   t.equal(remote.requests.filter(({ what }) => what === 'GET /stream').length, 1)
 })
 
@@ -265,13 +269,13 @@ t.test('A configuration that the keys could not fetch, the stream fetches itself
       return true
     }
   })
-  await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+  await received(remote, 'POST /poll', 1)
   t.ok(remote.bodies(CONFIGURATION).length >= 2)
 })
 
 t.test('The state of a verification must come back, another one is invalid_state', async t => {
   const { remote, stream, receiver } = await start(t, { delivery: 'push', audience: 'receiver' })
-  await until('it is asked for', () => remote.bodies('POST /verify').length > 0)
+  await received(remote, 'POST /verify', 1)
   const [{ state }] = remote.bodies('POST /verify') as [{ state: string }]
   const error = {
     name: 'SetError',
@@ -299,7 +303,7 @@ t.test('A stream whose verification does not come back is failing, and one that 
   const askedAgain = async (times: number) => {
     await until('it is asked for', () => remote.bodies('POST /verify').length === times)
     const polls = remote.bodies('POST /poll').length
-    await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
+    await received(remote, 'POST /poll', polls + 2)
   }
   const answer = async () => {
     const { state } = remote.bodies('POST /verify').at(-1) as { state: string }
@@ -346,7 +350,7 @@ t.test('A state is announced again where news of a clock ahead of ours stood in 
     audience: 'receiver',
     announce: async ({ event, at }) => stream.note(at > stored.at ? { event, at } : stored)
   })
-  await until('it is asked for', () => remote.bodies('POST /verify').length > 0)
+  await received(remote, 'POST /verify', 1)
   const [{ state }] = remote.bodies('POST /verify') as [{ state: string }]
   t.equal((await receiver.push(remote.set(VERIFICATION, { state }), undefined)).outcome, 'state')
 })
@@ -421,7 +425,7 @@ t.test('An event that cannot be stored keeps none behind it, even beside a hundr
   await until('they are acknowledged', () => waiting.size === unstorable)
   t.equal(stream.state().status, 'failing', 'and it is told')
   const { length } = remote.bodies('POST /poll')
-  await until('it polls on', () => remote.bodies('POST /poll').length > length)
+  await received(remote, 'POST /poll', length + 1)
   t.ok(statuses.includes('failing'))
 })
 
@@ -492,7 +496,7 @@ t.test('A poll that is not answered in time asks for fewer the next time', async
       remote.answers['POST /poll'] = () => answers.shift() ?? [200, { sets: {} }]
     }
   })
-  await until('it polls on', () => remote.bodies('POST /poll').length >= 4)
+  await received(remote, 'POST /poll', 4)
   t.strictSame(
     remote.bodies('POST /poll').slice(0, 4).map(body => (body as { maxEvents: number }).maxEvents),
     [100, 50, 25, 35]
@@ -530,7 +534,7 @@ t.test('The service sends nothing that would change a stream, and says what diff
         remote.answers['GET /stream'] = answer as [number, unknown]
       }
     })
-    await until('it is read', () => remote.bodies('GET /stream').length > 0)
+    await received(remote, 'GET /stream', 1)
     await until('its status is told', () => statuses.length >= words.length)
     await delay(300)
     t.strictSame([differences, statuses], [expected, words], name)
@@ -550,7 +554,7 @@ t.test('A stream that is found in a list is read once by its id', async t => {
         [200, path === '/stream' ? [{ stream_id: 's1' }, whole] : { ...whole, aud: 'receiver' }]
     }
   })
-  await until('it is polled', () => remote.bodies('POST /poll').length > 2)
+  await received(remote, 'POST /poll', 3)
   t.strictSame(remote.bodies('GET /stream'), ['', '?stream_id=s+2'])
   t.strictSame(stream.sender.setRules.audience, ['receiver'])
 })
@@ -580,7 +584,7 @@ t.test('A transmitter that sends the same without end is polled at a bounded rat
       remote.answers['POST /poll'] = () => [200, { sets: { j1: 'x' } }]
     }
   })
-  await until('it polls', () => remote.bodies('POST /poll').length > 0)
+  await received(remote, 'POST /poll', 1)
   const before = remote.bodies('POST /poll').length
   const begun = performance.now()
   await delay(200)
@@ -615,7 +619,7 @@ t.test('A stream is verified at the start and after ten minutes, or its own mini
     t.equal(remote.bodies('POST /verify').length, 1)
     clock.ms = 601_000
     const polls = remote.bodies('POST /poll').length
-    await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
+    await received(remote, 'POST /poll', polls + 2)
     t.equal(remote.bodies('POST /verify').length, isAgain ? 2 : 1)
     t.equal(stream.state().status, 'enabled')
   }
@@ -649,7 +653,7 @@ t.test('Where the clock was ahead at the start and has been set right, a stream 
   clock.ms += 601_000
   await until('it is verified again', () => remote.bodies('POST /verify').length === 2)
   const polls = remote.bodies('POST /poll').length
-  await until('it polls on', () => remote.bodies('POST /poll').length > polls + 1)
+  await received(remote, 'POST /poll', polls + 2)
   clock.ms += 61_000
   await until('it is told', () => stream.state().status === 'failing')
 })
@@ -667,7 +671,7 @@ t.test('A transmitter that is down is retried until it is back', async t => {
     configuration_endpoint: `${remote.url}/stream`,
     default_subjects: 'NONE'
   }]
-  await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+  await received(remote, 'POST /poll', 1)
   await until('it is well', () => stream.state().status !== 'failing')
   remote.answers['POST /poll'] = [500, {}]
   await until('it is failing', () => stream.state().status === 'failing')
@@ -736,7 +740,7 @@ t.test('A stream that is paused or disabled is said to be so, whatever its subje
         answers['GET /status'] = [200, { status }]
       }
     })
-    await until('it is polled', () => remote.bodies('POST /poll').length > 0)
+    await received(remote, 'POST /poll', 1)
     const expected = status === 'enabled' ? 'no_subjects' : status
     await until(expected, () => stream.state().status === expected)
     t.equal(stream.state().status, expected)
