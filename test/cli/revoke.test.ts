@@ -4,7 +4,7 @@ import { revoke } from '../../cli/revoke.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 const recorded = recordedOutputs(t, import.meta.filename)
@@ -40,10 +40,10 @@ t.test('An operator revokes each kind of subject, and can undo it.', async t => 
     sub: 'operator',
     scope: 'revoke:tokens',
     client_id: 'console',
-    iat: Math.floor(Date.now() / 1000) + 60
+    iat: nowSeconds() + 60
   })
   const env = { CALL_TOKEN: operator, CALL_URL: url }
-  const iat = Math.floor(Date.now() / 1000) - 10
+  const iat = nowSeconds() - 10
   const rows = [
     { claims: { sub: 'user-2' }, option: ['--sub', 'user-2'] },
     { claims: { sid: 's2' }, option: ['--sid', 's2'] },

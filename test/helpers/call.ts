@@ -76,3 +76,14 @@ export function expectRefusal (
     challenge: error && scheme ? [[scheme, error, description]] : []
   }, title)
 }
+
+/** Asserts that a token is refused with the scheme Bearer, in full. */
+export async function expectBearerRefusal (
+  t: Test,
+  running: RunningApp,
+  token: string,
+  reason: RefusalReason,
+  title?: string
+) {
+  expectRefusal(t, await callBearer(running, token), reason, 'Bearer', title)
+}

@@ -12,6 +12,9 @@ export function advanceClock (t: Test, ms: number): void {
 /** A day of UTC, from today on: `2027-01-15`. */
 export const dayIn = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10)
 
+/** Unix seconds, without their fraction. */
+export const nowSeconds = (): number => Math.floor(Date.now() / 1000)
+
 /** Does the work with the wall clock moved by so many seconds. All that runs in this process sees it. */
 export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise<T>): Promise<T> {
   const { now } = Date

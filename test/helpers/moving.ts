@@ -1,5 +1,6 @@
 import { createHmac, sign } from 'node:crypto'
 import { request } from 'node:http'
+import { nowSeconds } from './clock.ts'
 import { AUDIENCE, makeIssuerKey, type Issuer } from './issuer.ts'
 import { encodeJws } from './jws.ts'
 
@@ -26,7 +27,6 @@ type Claims = Record<string, unknown>
 type Kind = (issuer: Issuer, claims: Claims) => Sent
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
-const seconds = () => Math.floor(Date.now() / 1000)
 const withClaims = (more: (issuer: Issuer) => Claims): Kind => (issuer, claims) =>
   bearer(issuer.token({ ...claims, ...more(issuer) }))
 const withHeader = (header: Claims): Kind => (issuer, claims) => bearer(issuer.token(claims, header))
@@ -50,11 +50,11 @@ export const KINDS: Record<string, Kind> = {
   'no `sub`': withClaims(() => ({ sub: undefined })),
   'another scope': withClaims(() => ({ scope: 'read:others' })),
   'scopes as a list': withClaims(() => ({ scope: ['read:orders'] })),
-  expired: withClaims(() => ({ exp: seconds() - 120 })),
+  expired: withClaims(() => ({ exp: nowSeconds() - 120 })),
   'no `exp`': withClaims(() => ({ exp: undefined })),
-  '`exp` as text': withClaims(() => ({ exp: String(seconds() + 600) })),
-  '`nbf` in an hour': withClaims(() => ({ nbf: seconds() + 3600 })),
-  '`iat` in an hour': withClaims(() => ({ iat: seconds() + 3600 })),
+  '`exp` as text': withClaims(() => ({ exp: String(nowSeconds() + 600) })),
+  '`nbf` in an hour': withClaims(() => ({ nbf: nowSeconds() + 3600 })),
+  '`iat` in an hour': withClaims(() => ({ iat: nowSeconds() + 3600 })),
   'no `iat`': withClaims(() => ({ iat: undefined })),
   'bound to a key, without a proof': withClaims(() => ({ cnf: { jkt: 'a'.repeat(43) } })),
   'bound to a certificate, without it': withClaims(() => ({ cnf: { 'x5t#S256': 'a'.repeat(43) } })),

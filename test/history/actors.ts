@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.ts'
+import { nowSeconds } from '../helpers/clock.ts'
 import { CAEP, type Transmitter } from '../helpers/revocation-site.ts'
 import type { Call, Probe, Span, Word } from './records.ts'
 import { LIFE_SECONDS, type Place, type World } from './world.ts'
@@ -41,8 +42,6 @@ export interface Book {
 
 export const createBook = (world: World): Book =>
   ({ world, names: [], calls: [], refused: [], noise: 0, noiseUntilMs: 0 })
-
-const nowSeconds = () => Math.floor(Date.now() / 1000)
 
 async function post (url: string, type: string, body: string, authorization?: string) {
   return fetch(url, {

@@ -10,7 +10,7 @@ import { answerClientError } from '../../plugins/errors.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, call, expectRefusal } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { sendRaw } from '../helpers/wire.ts'
 
@@ -100,7 +100,7 @@ t.test('Retry-After is a whole number of seconds, at least one', async t => {
 t.test('A token that was verified before is refused once its time is over', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { IDP_CLOCK_TOLERANCE_SECONDS: 0 })
-  const exp = Math.floor(Date.now() / 1000) + 600
+  const exp = nowSeconds() + 600
   const lines = bearerLines(issuer.token({ exp }))
   t.equal((await call(running, { lines })).status, 200)
   expectRefusal(t, await atAnotherTime(600, () => call(running, { lines })), 'token_expired', 'Bearer')

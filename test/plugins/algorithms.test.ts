@@ -5,7 +5,7 @@ import { encodeDer, JWS_ALGS } from '../../lib/guard/jose/signature.ts'
 import { usableKey } from '../../lib/guard/provider/key-set.ts'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
-import { callBearer, expectRefusal } from '../helpers/call.ts'
+import { callBearer, expectBearerRefusal, expectRefusal } from '../helpers/call.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { createTokenKey, makeToken, startTokenProvider, type TokenKey } from '../helpers/token-issuer.ts'
@@ -31,13 +31,7 @@ t.test('A token of each accepted algorithm passes, and the same token with anoth
       t.equal((await callBearer(running, token)).status, 200, `${alg} with the kid ${kid}`)
       const [header, , signature] = token.split('.')
       const [, payload] = makeToken(provider.issuer, keyOf(alg), { claims: { sub: 'admin' } }).split('.')
-      expectRefusal(
-        t,
-        await callBearer(running, `${header}.${payload}.${signature}`),
-        'token_signature',
-        'Bearer',
-        `${alg} with the signature of another token`
-      )
+      await expectBearerRefusal(t, running, `${header}.${payload}.${signature}`, 'token_signature', `${alg} with the signature of another token`)
     }
   }
   t.strictSame(await readiness(running.url), { status: 200, keys: 'ok' })
@@ -55,13 +49,7 @@ t.test('The algorithm of a token must be in the list literally, and causes no fe
   const { fetches } = provider
   for (const alg of ['RS256', 'ES384', 'EdDSA', 'es256', 'ES256 ', 'none', 'HS256', ['ES256'], null, undefined]) {
     const token = makeToken(provider.issuer, keyOf('ES256'), { header: { alg } })
-    expectRefusal(
-      t,
-      await callBearer(running, token),
-      'token_algorithm',
-      'Bearer',
-      JSON.stringify(alg)
-    )
+    await expectBearerRefusal(t, running, token, 'token_algorithm', JSON.stringify(alg))
   }
   t.equal(provider.fetches, fetches)
 })
@@ -132,13 +120,7 @@ t.test('A signature whose leading zero byte was left out is refused, and the who
     while (!/^A[A-P]/.test(token.slice(token.lastIndexOf('.') + 1)))
     const title = `${1 + others.length} keys`
     t.equal((await callBearer(running, token)).status, 200, title)
-    expectRefusal(
-      t,
-      await callBearer(running, cutSignature(token, undefined, 1)),
-      'token_signature',
-      'Bearer',
-      title
-    )
+    await expectBearerRefusal(t, running, cutSignature(token, undefined, 1), 'token_signature', title)
   }
 })
 
@@ -160,12 +142,7 @@ const zeroSignature = (token: string) => {
 t.test('A provider without a key for the algorithms is not ready, and its tokens are refused', async t => {
   const provider = await startTokenProvider(t, keyOf('ES256').jwk)
   const running = await startApp(t, { url: provider.issuer } as Issuer, { IDP_ALGS: 'PS256 ES384' })
-  expectRefusal(
-    t,
-    await callBearer(running, makeToken(provider.issuer, keyOf('PS256'))),
-    'token_key_unknown',
-    'Bearer'
-  )
+  await expectBearerRefusal(t, running, makeToken(provider.issuer, keyOf('PS256')), 'token_key_unknown')
   t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable' })
   t.hasStrict(running.log.find(({ event }) => event === 'keys_fetched'), {
     keys: 0,

@@ -11,7 +11,7 @@ import { REFUSALS } from '../../lib/refusal.ts'
 import { SettingsError } from '../../lib/base/settings-error.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { createApp, startApp } from '../helpers/app.ts'
-import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines, expectBearerRefusal, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { createTokenKey, makeToken, startTokenProvider } from '../helpers/token-issuer.ts'
@@ -492,7 +492,7 @@ t.test('Under the FAPI profile a token passes only if it is bound, and only by t
     200,
     'bound to a certificate'
   )
-  expectRefusal(t, await callBearer(running, token()), 'token_not_sender_constrained', 'Bearer')
+  await expectBearerRefusal(t, running, token(), 'token_not_sender_constrained')
   expectRefusal(t, await send(token()), 'token_not_sender_constrained', 'DPoP')
   expectRefusal(
     t,

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { checkRequest } from '../helpers/check-request.ts'
-import { atAnotherTime, dayIn } from '../helpers/clock.ts'
+import { atAnotherTime, dayIn, nowSeconds } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -272,7 +272,7 @@ t.test('Upgrades pass as such, without a rule too, and outlive the last day', as
     socket.pipe(socket)
   })
   const { hostname, port, host } = new URL(running.url)
-  const [good] = bearerLines(running.issuer.token({ exp: Math.floor(Date.now() / 1000) + 60 }))
+  const [good] = bearerLines(running.issuer.token({ exp: nowSeconds() + 60 }))
   for (const [path, line] of [['/nowhere', 'A: b'], ['/any/1', 'A: b'], ['/open/1', 'A: b'], ['/any/1', good]]) {
     const socket = connect(Number(port), hostname).setEncoding('latin1')
     let text = ''
@@ -301,7 +301,7 @@ t.test('A stream of nobody outlives its token and the last day, that of a caller
     }
   })
   const open = (path: string, seconds: number) => {
-    const [authorization] = bearerLines(issuer.token({ exp: Math.floor(Date.now() / 1000) + seconds }))
+    const [authorization] = bearerLines(issuer.token({ exp: nowSeconds() + seconds }))
     return fetch(url + path, { headers: { authorization: authorization!.slice(15) } })
   }
   const [refused, admitted, enforced] = await Promise.all([open('/orders/7', 60), open('/any/1', 7200), open('/closed', 60)])

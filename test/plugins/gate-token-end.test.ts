@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/listen.ts'
@@ -63,7 +63,7 @@ t.test(
     const free = await open('/open')
     const guarded = await open(
       '/guarded',
-      `Authorization: Bearer ${issuer.token({ exp: Math.floor(Date.now() / 1000) + LIFE_SECONDS })}\r\n`
+      `Authorization: Bearer ${issuer.token({ exp: nowSeconds() + LIFE_SECONDS })}\r\n`
     )
     await atAnotherTime(LIFE_SECONDS, () => Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')]))
     t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason, route }) => [reason, route]), [
@@ -103,7 +103,7 @@ t.test(
     })
     socket.write(
       'GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer ' +
-        `${issuer.token({ exp: Math.floor(Date.now() / 1000) + LIFE_SECONDS })}\r\n\r\n`
+        `${issuer.token({ exp: nowSeconds() + LIFE_SECONDS })}\r\n\r\n`
     )
     await until('the list has come', () => text.includes('"tools":[]'))
     t.match(text, /\ndata: {"id":1,"result":{"tools":\[\]}}\n/)

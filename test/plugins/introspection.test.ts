@@ -12,8 +12,8 @@ import { ANY_TOKEN } from '../../lib/guard/requirement/requirement.ts'
 import type { Refusal, RefusalReason } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, callBearer, callDpop, expectRefusal } from '../helpers/call.ts'
-import { advanceClock, stopClock, stopTimers } from '../helpers/clock.ts'
+import { bearerLines, call, callBearer, callDpop, expectBearerRefusal, expectRefusal } from '../helpers/call.ts'
+import { advanceClock, stopClock, stopTimers, nowSeconds } from '../helpers/clock.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import {
@@ -75,7 +75,7 @@ async function start (t: Test, values: Variables, prepare?: (app: FastifyInstanc
   return asked
 }
 
-const later = () => Math.floor(Date.now() / 1000) + 600
+const later = () => nowSeconds() + 600
 /** An answer about an opaque token that passes. */
 const active = (more: object = {}) => ({
   active: true,
@@ -164,21 +164,9 @@ t.test('An answer may leave out the audience only if the settings say so', async
   asked.answer = active({ aud: undefined, token_type: 'Bearer' })
   t.equal((await callBearer(asked, 'a')).status, 200)
   asked.answer = active({ aud: undefined })
-  expectRefusal(
-    t,
-    await callBearer(asked, 'c'),
-    'token_kind',
-    'Bearer',
-    'without an audience the type must be there'
-  )
+  await expectBearerRefusal(t, asked, 'c', 'token_kind', 'without an audience the type must be there')
   asked.answer = active({ aud: 'other', token_type: 'Bearer' })
-  expectRefusal(
-    t,
-    await callBearer(asked, 'b'),
-    'token_audience',
-    'Bearer',
-    'a present one must match'
-  )
+  await expectBearerRefusal(t, asked, 'b', 'token_audience', 'a present one must match')
 })
 
 t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', async t => {
@@ -186,24 +174,9 @@ t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', 
   asked.answer = active()
   t.equal((await callBearer(asked, asked.issuer.token())).status, 200)
   const { issuer } = asked
-  expectRefusal(
-    t,
-    await callBearer(asked, issuer.token({ aud: 'other' })),
-    'token_audience',
-    'Bearer'
-  )
-  expectRefusal(
-    t,
-    await callBearer(asked, issuer.token({}, { alg: 'none' })),
-    'token_algorithm',
-    'Bearer'
-  )
-  expectRefusal(
-    t,
-    await callBearer(asked, `${issuer.token().split('.', 2).join('.')}.AAAA`),
-    'token_signature',
-    'Bearer'
-  )
+  await expectBearerRefusal(t, asked, issuer.token({ aud: 'other' }), 'token_audience')
+  await expectBearerRefusal(t, asked, issuer.token({}, { alg: 'none' }), 'token_algorithm')
+  await expectBearerRefusal(t, asked, `${issuer.token().split('.', 2).join('.')}.AAAA`, 'token_signature')
   t.equal(asked.forms.length, 0, 'a JWT is not introspected')
   t.equal((await callBearer(asked, 'a.b.c')).status, 200, 'three words are no JWT')
   t.equal(asked.forms.length, 1)
@@ -232,7 +205,7 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
     { title: 'a tilde after the claims', token: `${header}.${payload}~.${signature}` }
   ]
   for (const { title, token } of spellings) {
-    expectRefusal(t, await callBearer(asked, token), 'token_malformed', 'Bearer', title)
+    await expectBearerRefusal(t, asked, token, 'token_malformed', title)
     expectRefusal(
       t,
       await callDpop(asked, token, client.proof({ url: `${asked.url}/api/private`, token })),
@@ -241,28 +214,16 @@ t.test('One changed character does not make a JWT opaque: it is refused without 
       title
     )
   }
-  expectRefusal(
-    t,
-    await callBearer(asked, bound),
-    'token_bound',
-    'Bearer',
-    'and as it was issued it is bound'
-  )
+  await expectBearerRefusal(t, asked, bound, 'token_bound', 'and as it was issued it is bound')
   t.equal(asked.forms.length, 1, 'only the well-formed one is introspected')
   const encrypted = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..AAAA.AAAA.AAAA`
   t.equal((await callBearer(asked, encrypted)).status, 200, 'an encrypted JWT is opaque')
-  expectRefusal(
-    t,
-    await callBearer(asked, `${encrypted}.AAAA`),
-    'token_malformed',
-    'Bearer',
-    'unless it has six segments'
-  )
+  await expectBearerRefusal(t, asked, `${encrypted}.AAAA`, 'token_malformed', 'unless it has six segments')
   t.equal(asked.forms.length, 2)
 })
 
 t.test('No answer outlives the exp of the token or its own: within the tolerance each request is introspected', async t => {
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   const settings = { IDP_CLOCK_TOLERANCE_SECONDS: 60, IDP_INTROSPECTION_CACHE_SECONDS: 300 }
   const jwtSigned = (claims: object) => ({ url, keys: [key] }: Issuer) =>
     encodeJws({ alg: 'RS256', typ: 'token-introspection+jwt', kid: key!.kid }, {
@@ -364,20 +325,8 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
     else t.equal(outcome.status, 200, title)
   }
   const before = asked.forms.length
-  expectRefusal(
-    t,
-    await callBearer(asked, issuer.token({ aud: 'other' })),
-    'token_audience',
-    'Bearer',
-    'its own checks come first'
-  )
-  expectRefusal(
-    t,
-    await callBearer(asked, 'opaque'),
-    'token_malformed',
-    'Bearer',
-    'an opaque token is none here'
-  )
+  await expectBearerRefusal(t, asked, issuer.token({ aud: 'other' }), 'token_audience', 'its own checks come first')
+  await expectBearerRefusal(t, asked, 'opaque', 'token_malformed', 'an opaque token is none here')
   t.equal(asked.forms.length, before)
   const bound = issuer.token({ cnf: client.cnf })
   const proof = () => client.proof({ url: `${asked.url}/api/private`, token: bound })
@@ -407,7 +356,7 @@ t.test('An opaque token is known to be good until it expires, or until it is int
   asked.answer = active({ exp })
   t.equal((await callBearer(asked, 'a', '/caller')).body.expiresAt, exp)
   asked.answer = active({ exp: undefined })
-  const before = Math.floor(Date.now() / 1000)
+  const before = nowSeconds()
   const { expiresAt } = (await callBearer(asked, 'b', '/caller')).body
   t.ok(expiresAt >= before + 10 && expiresAt <= Date.now() / 1000 + 10, 'the ten seconds of its answer')
 })
@@ -443,12 +392,12 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
       'without kid, for several': signed({ aud: ['x', 'api'] }, { kid: undefined }),
       'with a line break after it': issuer => `${signed()(issuer)}\n`,
       'that expires later': signed({ exp: later() }),
-      'that is valid from a minute ago': signed({ nbf: Math.floor(Date.now() / 1000) - 60 }),
+      'that is valid from a minute ago': signed({ nbf: nowSeconds() - 60 }),
       'by the long name of its type': signed({}, { typ: 'application/Token-Introspection+JWT' })
     },
     token_inactive: { 'not active': signed({ token_introspection: { active: false } }) },
     introspection_unavailable: {
-      'that has expired': signed({ exp: Math.floor(Date.now() / 1000) - 60 }),
+      'that has expired': signed({ exp: nowSeconds() - 60 }),
       'that is not valid yet': signed({ nbf: later() }),
       'by another key': signed({}, {}, other.privateKey),
       'by an unknown key': signed({}, { kid: 'unknown' }),
@@ -510,13 +459,7 @@ t.test('The endpoint is found by discovery', async t => {
   ) {
     discovered = bad
     advance(1000)
-    expectRefusal(
-      t,
-      await callBearer(app, 'opaque'),
-      'introspection_unavailable',
-      'Bearer',
-      String(JSON.stringify(bad))
-    )
+    await expectBearerRefusal(t, app, 'opaque', 'introspection_unavailable', String(JSON.stringify(bad)))
   }
   discovered = { introspection_endpoint: `${url}introspect` }
   advance(1000)
@@ -734,16 +677,10 @@ t.test('A provider introspects its tokens, by each way in which the service auth
           body: { user_id: format }
         }, title)
         t.equal(tenant.asked.at(-1), token, title)
-        expectRefusal(
-          t,
-          await callBearer(running, await tenant.token(format, { resource: 'https://other.example' })),
-          'token_audience',
-          'Bearer',
-          `${title}, for another API`
-        )
+        await expectBearerRefusal(t, running, await tenant.token(format, { resource: 'https://other.example' }), 'token_audience', `${title}, for another API`)
       }
       if (covers !== 'jwt') {
-        expectRefusal(t, await callBearer(running, 'made-up'), 'token_inactive', 'Bearer', client)
+        await expectBearerRefusal(t, running, 'made-up', 'token_inactive', client)
       }
     }
   }
@@ -760,13 +697,7 @@ t.test('A token that was revoked is refused once the answer about it is too old'
       await tenant.revoke(token)
       t.equal((await callBearer(running, token)).status, 200, 'the answer still holds')
       advanceClock(t, 10_000)
-      expectRefusal(
-        t,
-        await callBearer(running, token),
-        'token_inactive',
-        'Bearer',
-        `${format} by ${covers}`
-      )
+      await expectBearerRefusal(t, running, token, 'token_inactive', `${format} by ${covers}`)
       t.equal((await callBearer(running, twin)).status, 200, 'and the other one passes')
     }
   }
@@ -788,7 +719,7 @@ t.test('A token that the provider has bound to a key passes only with its proof'
         200,
         `${format} by ${covers}`
       )
-      expectRefusal(t, await callBearer(running, token), 'token_bound', 'Bearer')
+      await expectBearerRefusal(t, running, token, 'token_bound')
       expectRefusal(
         t,
         await callDpop(running, token, (await createDpopClient()).proof({ token, url })),
@@ -1005,9 +936,9 @@ t.test('A token that was active stays cached while the endpoint is down, and is 
   t.equal((await callBearer(hostile, 'good')).status, 200)
   advanceClock(t, 10_000)
   hostile.behaviour = json({}, 500)
-  expectRefusal(t, await callBearer(hostile, 'good'), 'introspection_unavailable', 'Bearer')
+  await expectBearerRefusal(t, hostile, 'good', 'introspection_unavailable')
   t.equal(verified.state().entries, 1)
   hostile.behaviour = json({ active: false })
-  expectRefusal(t, await callBearer(hostile, 'good'), 'token_inactive', 'Bearer')
+  await expectBearerRefusal(t, hostile, 'good', 'token_inactive')
   t.equal(verified.state().entries, 0)
 })

@@ -13,7 +13,7 @@ import auth from '../../plugins/auth.ts'
 import health from '../../routes/health.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { createApp, createLoggedApp, startApp, type RunningApp } from '../helpers/app.ts'
-import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, callDpop, dpopLines, expectBearerRefusal, expectRefusal } from '../helpers/call.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { html } from '../helpers/hostile-provider.ts'
 import { AUDIENCE, type Issuer } from '../helpers/issuer.ts'
@@ -196,8 +196,8 @@ t.test('An issuer that is a prefix of another one is a different issuer', async 
   ])
   t.equal((await callBearer(running, makeToken(provider.issuer, a))).status, 200)
   t.equal((await callBearer(running, makeToken(longer, b))).status, 200)
-  expectRefusal(t, await callBearer(running, makeToken(longer, a)), 'token_signature', 'Bearer')
-  expectRefusal(t, await callBearer(running, makeToken(`${longer}2`, b)), 'token_issuer', 'Bearer')
+  await expectBearerRefusal(t, running, makeToken(longer, a), 'token_signature')
+  await expectBearerRefusal(t, running, makeToken(`${longer}2`, b), 'token_issuer')
 })
 
 const MODES = ['DISABLED', 'ALLOWED', 'REQUIRED'] as const
@@ -511,13 +511,7 @@ t.test('A change of the key file is seen, also when a link is swapped; a broken 
   writeFileSync(join(file, 'data2', 'keys.json'), setOf())
   await changed('keys_fetched')
   t.equal(await status(b), 401, 'an empty set withdraws all')
-  expectRefusal(
-    t,
-    await callBearer(running, verified),
-    'token_key_unknown',
-    'Bearer',
-    'also for a token that was verified before'
-  )
+  await expectBearerRefusal(t, running, verified, 'token_key_unknown', 'also for a token that was verified before')
   t.strictSame(await readiness(running.url), { status: 503, keys: 'none_usable', issuers: undefined })
 })
 

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { stopClock } from '../helpers/clock.ts'
+import { stopClock, nowSeconds } from '../helpers/clock.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { html, startHostileProvider, type HostileProvider } from '../helpers/hostile-provider.ts'
@@ -37,7 +37,7 @@ async function start (t: Test, prepare: (provider: HostileProvider) => void, set
   const running = await startApp(t, { url: provider.issuer } as Issuer, settings)
   let serial = 0
   const token = ({ privateKey }: IssuerKey, kid: string | null) => {
-    const now = Math.floor(Date.now() / 1000)
+    const now = nowSeconds()
     const claims = { iss: provider.issuer, aud: AUDIENCE, sub: 'user-1', exp: now + 3600, jti: String(serial++) }
     return encodeJws({ alg: 'RS256', kid: kid ?? undefined }, claims, input => sign('sha256', input, privateKey))
   }

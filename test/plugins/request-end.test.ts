@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call } from '../helpers/call.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
@@ -184,7 +184,7 @@ t.test(
     ]
     for (const [closedBy, end] of ways) {
       const client = await open(
-        issuer.token(closedBy === 'token_expired' ? { exp: Math.floor(Date.now() / 1000) + LIFE_SECONDS } : {})
+        issuer.token(closedBy === 'token_expired' ? { exp: nowSeconds() + LIFE_SECONDS } : {})
       )
       const before = endsOf(site).length
       if (before === 0) {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
+import { nowSeconds } from '../helpers/clock.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { createDpopClient, type DpopClient, type ProofParts } from '../helpers/dpop-client.ts'
@@ -39,8 +40,6 @@ const ofProof = (parts: Partial<ProofParts>): Build => world => {
 }
 const accepted = ofProof({})
 
-const now = () => Math.floor(Date.now() / 1000)
-
 /** Routes with requirements that no route of the service has. */
 function addRoutes (app: FastifyInstance) {
   app.register(async app => {
@@ -73,12 +72,12 @@ const CASES: Partial<Record<RefusalReason, Build | readonly [Build, Variables]>>
   token_kind: ofToken({ events: { [MARK]: {} } }),
   token_claim_invalid: ofToken({ sub: { note: MARK } }),
   token_issuer: ofToken({ iss: `https://${MARK}:${MARK}@other.example/?${MARK}` }),
-  token_revoked: [ofToken({ iat: now() - 5 }), { REVOCATION: { operators: { scope: 'revoke' } } }],
-  token_too_long: [ofToken({ exp: now() + 7200 }), { REVOCATION: { retentionSeconds: 3600 } }],
+  token_revoked: [ofToken({ iat: nowSeconds() - 5 }), { REVOCATION: { operators: { scope: 'revoke' } } }],
+  token_too_long: [ofToken({ exp: nowSeconds() + 7200 }), { REVOCATION: { retentionSeconds: 3600 } }],
   revocation_unknown: [ofToken({}), { REVOCATION: { store: `redis://user:${MARK}@127.0.0.1:1` } }],
   token_audience: ofToken({ aud: ['https://other.example', `https://other.example/#${MARK}`] }),
-  token_expired: ofToken({ exp: now() - 3600 }),
-  token_not_yet_valid: ofToken({ nbf: now() + 3600 }),
+  token_expired: ofToken({ exp: nowSeconds() - 3600 }),
+  token_not_yet_valid: ofToken({ nbf: nowSeconds() + 3600 }),
   token_binding_unusable: ofToken({ cnf: { 'x5t#S256': MARK } }),
   token_key_unknown: ofToken({}, { kid: MARK }),
   token_signature: ({ issuer }) => ({ lines: [bearer(issuer.token({ note: MARK }, { kid: 'k1' }, makeIssuerKey('other')))] }),
@@ -113,13 +112,13 @@ const CASES: Partial<Record<RefusalReason, Build | readonly [Build, Variables]>>
   proof_critical: ofProof({ header: { crit: [MARK] } }),
   proof_key: ofProof({ header: { jwk: { kty: 'oct', k: MARK } } }),
   proof_claim_invalid: ofProof({ claims: { iat: MARK } }),
-  proof_expired: ofProof({ claims: { exp: now() - 3600 } }),
-  proof_not_yet_valid: ofProof({ claims: { nbf: now() + 3600 } }),
+  proof_expired: ofProof({ claims: { exp: nowSeconds() - 3600 } }),
+  proof_not_yet_valid: ofProof({ claims: { nbf: nowSeconds() + 3600 } }),
   htm_mismatch: ofProof({ method: MARK }),
   htu_invalid: ofProof({ claims: { htu: MARK } }),
   htu_mismatch: ofProof({ claims: { htu: `http://elsewhere.example/api/private?token=${MARK}#${MARK}` } }),
-  iat_too_old: ofProof({ claims: { iat: now() - 3600 } }),
-  iat_in_future: ofProof({ claims: { iat: now() + 3600 } }),
+  iat_too_old: ofProof({ claims: { iat: nowSeconds() - 3600 } }),
+  iat_in_future: ofProof({ claims: { iat: nowSeconds() + 3600 } }),
   ath_mismatch: ofProof({ claims: { ath: MARK } }),
   jkt_mismatch: world => {
     const token = world.bound()
@@ -294,7 +293,7 @@ t.test(
 t.test('The line of a refusal names the route, and for issuer, audience and times what was expected and what was found', async t => {
   const { world, url, log } = await startWorld(t, undefined, false)
   const far = 3600
-  const at = now()
+  const at = nowSeconds()
   const rows: ReadonlyArray<{ build: Build, line: Record<string, unknown> }> = [
     {
       build: ofToken({ iss: 'https://other.example/' }),

@@ -4,6 +4,7 @@ import type { RequirementOptions } from '../../lib/guard/requirement/requirement
 import auth from '../../plugins/auth.ts'
 import type { FileOptions, HoldfastOptions } from '../../lib/settings/option-types.ts'
 import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
+import { nowSeconds } from '../helpers/clock.ts'
 import { createLoggedApp } from '../helpers/app.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
@@ -36,8 +37,6 @@ async function start (t: Test, options: FileOptions = {}) {
 
 /** What a handler knows of its caller. */
 const caller = ({ user, auth }: FastifyRequest) => ({ user: user?.sub ?? null, auth: auth?.scheme ?? null })
-
-const seconds = () => Math.floor(Date.now() / 1000)
 
 interface Row {
   requirement: RequirementOptions
@@ -222,22 +221,22 @@ const ROWS: Partial<Record<RefusalReason, Record<string, Row>>> = {
   authentication_too_old: {
     'a recent login': {
       requirement: { maxAgeSeconds: 600 },
-      passes: [{ auth_time: seconds() }, { auth_time: seconds() - 20 }, { auth_time: seconds() + 3 }],
+      passes: [{ auth_time: nowSeconds() }, { auth_time: nowSeconds() - 20 }, { auth_time: nowSeconds() + 3 }],
       fails: [
         {},
-        { auth_time: seconds() - 602 },
-        { auth_time: seconds() + 3600 },
+        { auth_time: nowSeconds() - 602 },
+        { auth_time: nowSeconds() + 3600 },
         { auth_time: -1 },
         { auth_time: 0 },
-        { auth_time: String(seconds()) },
+        { auth_time: String(nowSeconds()) },
         { auth_time: null },
-        { auth_time: [seconds()] }
+        { auth_time: [nowSeconds()] }
       ]
     },
     'a login of any age': {
       requirement: { maxAgeSeconds: Number.MAX_SAFE_INTEGER },
       passes: [{ auth_time: 0 }],
-      fails: [{}, { auth_time: -1 }, { auth_time: seconds() + 3600 }]
+      fails: [{}, { auth_time: -1 }, { auth_time: nowSeconds() + 3600 }]
     }
   },
   authorization_details_missing: {
@@ -429,7 +428,7 @@ t.test('A step-up challenge comes before a 403, with all that the route requires
   }, caller)
   app.get('/acr', { onRequest: app.require({ acr: 'urn:mfa' }) }, caller)
   app.get('/age', { onRequest: app.require({ maxAgeSeconds: 0 }) }, caller)
-  const met = { acr: 'urn:key', auth_time: seconds(), scope: 'pay', tenant: 'blue' }
+  const met = { acr: 'urn:key', auth_time: nowSeconds(), scope: 'pay', tenant: 'blue' }
   t.equal((await ask('/pay', met)).status, 200)
   const challenge = { error: 'insufficient_user_authentication', acr_values: 'urn:mfa urn:key', max_age: '60' }
   for (

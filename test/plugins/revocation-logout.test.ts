@@ -1,6 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { nowSeconds } from '../helpers/clock.ts'
 import { makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
@@ -31,7 +32,7 @@ const form = (...tokens: string[]) =>
 
 t.test('A logout token ends its session, else every login of its user', async t => {
   const { issuer, logout, logoutToken, ask, reasons, log } = await start(t)
-  const iat = Math.floor(Date.now() / 1000)
+  const iat = nowSeconds()
   const ofSession = issuer.token({ iat, sid: 's1', sub: 'user-1' })
   const laterOfSession = issuer.token({ iat: iat + 2, exp: iat + 60, sid: 's1' })
   const ofAnother = issuer.token({ iat: iat - 5, sid: 's2' })
@@ -67,7 +68,7 @@ t.test('A logout at an issuer whose tokens are not taken here ends nothing, and 
 
 t.test('A logout token that is wrong in one thing is refused', async t => {
   const { issuer, logout, logoutToken, ask } = await start(t)
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   const token = issuer.token({ sid: 's1', iat: now - 5 })
   const events = 'The token has no logout event.'
   const text = 'A sub or sid of the logout token is not a text.'
@@ -130,7 +131,7 @@ t.test(
     'refused',
   async t => {
     const { issuer, logout, logoutToken, ask } = await start(t, { sessionClaim: false })
-    const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5 })
+    const token = issuer.token({ iat: nowSeconds() - 5 })
     const answer = await logout(form(logoutToken({ sub: undefined })))
     t.strictSame([answer.status, await answer.json()], [400, {
       error: 'invalid_request',
@@ -148,7 +149,7 @@ t.test('The session is in the claim that the settings name, and each of several 
       logout: [{ issuer, clientId: 'a', sessionClaim: 'session' }, { issuer, clientId: 'b', sessionClaim: false }]
     })
   })
-  const iat = Math.floor(Date.now() / 1000) - 5
+  const iat = nowSeconds() - 5
   const logoutToken = (aud: string) =>
     issuer.token({ aud, jti: 'l1', events: EVENTS, sid: 's1', sub: undefined }, { typ: 'logout+jwt' })
   const tokens = [

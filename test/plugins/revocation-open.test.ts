@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { startApp } from '../helpers/app.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startRevocation, type Site } from '../helpers/revocation-site.ts'
 import { until } from '../helpers/until.ts'
@@ -154,7 +154,7 @@ t.test('A WebSocket client that ignores its close is not heard any more, and is 
 
 t.test('A WebSocket is closed with 1008 when its token has expired', async t => {
   const site = await startWebSocket(t)
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   const socket = await openWebSocket(t, site, site.issuer.token({ exp: now + LIFE_SECONDS }))
   t.equal(socket.readyState, WebSocket.OPEN, 'not before its time')
   const [code] = await atAnotherTime(LIFE_SECONDS, () => once(socket, 'close'))
@@ -209,7 +209,7 @@ t.test('A signal aborts when the token has expired, without the section too, and
       }
     })
   })
-  const exp = Math.floor(Date.now() / 1000) + LIFE_SECONDS
+  const exp = nowSeconds() + LIFE_SECONDS
   const asked = fetch(`${url}/wait`, { headers: { authorization: `Bearer ${issuer.token({ exp })}` } })
   t.notOk((await entered).aborted, 'not before its time')
   const answer = await atAnotherTime(LIFE_SECONDS, () => asked)
@@ -223,7 +223,7 @@ t.test('A signal aborts when the token has expired, without the section too, and
 t.test('A token that is valid for longer than cutoffs are kept is refused', async t => {
   const site = await startRevocation(t, { revocation: () => ({ ...OPERATORS, retentionSeconds: 600 }) })
   const { issuer, ask } = site
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   t.strictSame([
     await ask(issuer.token({ iat: now, exp: now + 600 })),
     await ask(issuer.token({ iat: now, exp: now + 601 }))

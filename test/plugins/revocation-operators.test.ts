@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { UndecidedError } from '../../lib/revocation/store/store.ts'
 import holdfast from '../../packages/holdfast/index.ts'
@@ -25,7 +25,7 @@ t.test('Only a client with the scope may revoke', async t => {
 t.test('An operator revokes by a subject of each format, nothing else, and can undo it', async t => {
   const { issuer, operate, ask, log } = await start(t)
   const iss = issuer.url
-  const iat = Math.floor(Date.now() / 1000) - 5
+  const iat = nowSeconds() - 5
   const own = { iat, sub: 'user-9', sid: 's9', jti: 'j9', client_id: 'c9', email: 'Ann@a.example' }
   const rows = [
     [{ format: 'iss_sub', iss, sub: 'user-9' }, { sub: 'user-8' }],
@@ -65,7 +65,7 @@ t.test('An operator revokes by a subject of each format, nothing else, and can u
 
 t.test('An operator revokes all tokens of an issuer up to now, and those of a client by azp', async t => {
   const { issuer, operate, ask } = await start(t)
-  const iat = Math.floor(Date.now() / 1000)
+  const iat = nowSeconds()
   const token = issuer.token({ iat: iat - 5, azp: 'c1' })
   t.equal((await operate({ sub_id: { format: 'client', iss: issuer.url, client_id: 'c1' } })).status, 204)
   t.strictSame([await ask(token), await ask(issuer.token({ iat: iat - 5, azp: 'c2' }))], [401, 200])
@@ -81,7 +81,7 @@ t.test('An operator revokes all tokens of an issuer up to now, and those of a cl
 t.test('An operator revokes the tokens of a key, known ones too, before the proof is recorded', async t => {
   const { issuer, operate, url, reasons } = await start(t, { issuers: '*' })
   const [client, other] = [await createDpopClient(), await createDpopClient()]
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   const tokenFor = (jkt: string) => issuer.token({ iat: now - 5, exp: now + 600, cnf: { jkt } })
   const ask = async ({ jkt, proof }: typeof client, given?: string) => {
     const token = tokenFor(jkt)
@@ -117,7 +117,7 @@ async function startTwo (
     other,
     operateAs: (issuer, body) =>
       site.operate(body, {
-        authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke', iat: Math.floor(Date.now() / 1000) })}`
+        authorization: `Bearer ${issuer.token({ sub: 'operator', scope: 'revoke', iat: nowSeconds() })}`
       })
   }
 }
@@ -130,7 +130,7 @@ const FORBIDDEN = {
 t.test('An operator acts for the issuer of its own token, in undo too, and for no other', async t => {
   const site = await startTwo(t)
   const { issuer: a, other: b, operateAs, ask, log } = site
-  const iat = Math.floor(Date.now() / 1000) - 5
+  const iat = nowSeconds() - 5
   const token = b.token({ iat, sub: 'user-9', jti: 'j9', client_id: 'c9' })
   const iss = b.url
   const subjects = [
@@ -178,7 +178,7 @@ t.test('An operator acts for the issuer of its own token, in undo too, and for n
 
 t.test('A subject that names no issuer is one of those for which the operator acts', async t => {
   const { issuer: a, other: b, operateAs, ask } = await startTwo(t)
-  const iat = Math.floor(Date.now() / 1000) - 5
+  const iat = nowSeconds() - 5
   for (
     const [subject, ofA, ofB] of [[{ format: 'email', email: 'ann@a.example' }, { email: 'Ann@a.example' }, {
       email: 'ann@a.example'
@@ -197,7 +197,7 @@ t.test('A subject that names no issuer is one of those for which the operator ac
 t.test('An operator acts for the issuers that the settings name', async t => {
   for (const issuers of [(_: string, b: string) => [b], () => '*', () => ['*']]) {
     const { issuer: a, other: b, operateAs, ask } = await startTwo(t, issuers)
-    const iat = Math.floor(Date.now() / 1000) - 5
+    const iat = nowSeconds() - 5
     const token = b.token({ iat, sub: 'user-9', session_id: 's9' })
     for (const subject of [{ format: 'iss_sub', iss: b.url, sub: 'user-9' }, { format: 'opaque', id: 's9' }]) {
       t.equal((await operateAs(a, { sub_id: subject })).status, 204)
@@ -253,7 +253,7 @@ t.test('The 204 for an issuer that the service does not have says so, and that f
 
 t.test('A session of one issuer is not looked for under the name that another has for its own', async t => {
   const { issuer: a, other: b, operateAs, ask } = await startTwo(t, () => '*')
-  const iat = Math.floor(Date.now() / 1000) - 5
+  const iat = nowSeconds() - 5
   t.equal((await operateAs(a, { sub_id: { format: 'opaque', id: 's1' } })).status, 204)
   t.strictSame([await ask(a.token({ iat, sid: 's1' })), await ask(a.token({ iat, session_id: 's1' }))], [401, 200])
   t.strictSame([await ask(b.token({ iat, session_id: 's1' })), await ask(b.token({ iat, sid: 's1' }))], [401, 200])
@@ -261,7 +261,7 @@ t.test('A session of one issuer is not looked for under the name that another ha
 
 t.test('The session ALL of a user is the user, and that of nobody names nothing', async t => {
   const { issuer, operate, ask, app } = await start(t)
-  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sub: 'user-9', sid: 'ALL' })
+  const token = issuer.token({ iat: nowSeconds() - 5, sub: 'user-9', sid: 'ALL' })
   const session = { format: 'opaque', id: 'ALL' }
   const { status, headers } = await operate({ sub_id: session })
   t.strictSame([status, headers.get('holdfast-revocation')], [204, 'unmatched'], 'the 204 says that nothing is revoked')

@@ -1,12 +1,12 @@
 import t from 'tap'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import { RECEIVER, startRevocation as start, startTransmitter } from '../helpers/revocation-site.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('A token of a revoked user is refused from the moment of the answer on, and a newer one passes', async t => {
   const { issuer, transmitter, ask, push, reasons } = await start(t)
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   const old = issuer.token({ iat: now - 5, sub: 'user-1' })
   t.equal(await ask(old), 200)
   const answer = await push(
@@ -40,7 +40,7 @@ t.test('An answer that still streams ends when its token is revoked', async t =>
         request.auth!.signal.addEventListener('abort', () => clearInterval(timer))
       })
   })
-  const token = issuer.token({ iat: Math.floor(Date.now() / 1000) - 5, sid: 's1' })
+  const token = issuer.token({ iat: nowSeconds() - 5, sid: 's1' })
   const answer = await fetch(`${url}/stream`, { headers: { authorization: `Bearer ${token}` } })
   const reader = answer.body!.getReader()
   await reader.read()
@@ -92,7 +92,7 @@ t.test("An event about a user's 21st group, or 25th sid, is obeyed", async t => 
       }]
     })
   })
-  const iat = Math.floor(Date.now() / 1000) - 5
+  const iat = nowSeconds() - 5
   const many = (name: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${name}${index + 1}`)
   const groups = issuer.token({ iat, groups: many('g', 21) })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { RefusalReason } from '../../lib/refusal.ts'
 import { startApp } from '../helpers/app.ts'
-import { callBearer, expectRefusal } from '../helpers/call.ts'
+import { callBearer, expectBearerRefusal, expectRefusal } from '../helpers/call.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { createTokenKey, makeToken, startTokenProvider, type TokenKey } from '../helpers/token-issuer.ts'
 import { countVerifications } from '../helpers/verifications.ts'
@@ -55,13 +55,7 @@ t.test(
       }
       const short = makeToken(provider.issuer, forger, { header: { kid: undefined } }).replace(/[^.]+$/, 'AAAA')
       const before = countVerifications()
-      expectRefusal(
-        t,
-        await callBearer(running, short),
-        'token_signature',
-        'Bearer',
-        `${alg}, a signature that is too short`
-      )
+      await expectBearerRefusal(t, running, short, 'token_signature', `${alg}, a signature that is too short`)
       if (alg.startsWith('ES')) t.strictSame(countVerifications(), before, `${alg}: no key can have made it`)
     }
   }

@@ -1,8 +1,9 @@
 import { createHmac, sign } from 'node:crypto'
 import t from 'tap'
 import type { RefusalReason } from '../../lib/refusal.ts'
+import { nowSeconds } from '../helpers/clock.ts'
 import { startApp } from '../helpers/app.ts'
-import { bearerLines, call, callBearer, expectRefusal } from '../helpers/call.ts'
+import { bearerLines, call, callBearer, expectBearerRefusal, expectRefusal } from '../helpers/call.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { rowsOf } from '../helpers/rows.ts'
@@ -12,7 +13,7 @@ type Row = { claims?: Overrides, header?: Overrides }
 t.test('Which tokens pass', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer)
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   const rows = rowsOf<RefusalReason | 'accepted', Row>({
     accepted: {
       'a token with all that is required': {},
@@ -21,7 +22,7 @@ t.test('Which tokens pass', async t => {
       // A busy machine may take seconds for the rows before it.
       'an expiry in the past, within the tolerance': {
         get claims () {
-          return { exp: Math.floor(Date.now() / 1000) - 2 }
+          return { exp: nowSeconds() - 2 }
         }
       },
       'a start in the future, within the tolerance': { claims: { nbf: now + 3 } },
@@ -197,13 +198,7 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
     '{"alg":"none","alg":"RS256","kid":"k1"}',
     JSON.stringify(issuer.claims()).replace('{', '{"iss":"x",')
   )
-  expectRefusal(
-    t,
-    await callBearer(running, twin.replace(/.{10}$/, 'A'.repeat(10))),
-    'token_signature',
-    'Bearer',
-    'duplicate members: the last one counts'
-  )
+  await expectBearerRefusal(t, running, twin.replace(/.{10}$/, 'A'.repeat(10)), 'token_signature', 'duplicate members: the last one counts')
   t.strictSame(
     issuer.requests.slice(calls),
     ['/.well-known/openid-configuration', '/keys'],
@@ -331,19 +326,13 @@ t.test('An outage of the provider is not a bad token', async t => {
     replay: 'ok'
   })
   t.equal((await call(running, { path: '/health/live' })).status, 200)
-  expectRefusal(
-    t,
-    await callBearer(running, issuer.token({ aud: 'other' })),
-    'token_audience',
-    'Bearer',
-    'what the claims rule out is refused as ever'
-  )
+  await expectBearerRefusal(t, running, issuer.token({ aud: 'other' }), 'token_audience', 'what the claims rule out is refused as ever')
 })
 
 t.test('A domain with a scheme: every token is refused, and nothing is called', async t => {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, { IDP_DOMAIN: issuer.url })
-  expectRefusal(t, await callBearer(running, issuer.token()), 'domain_has_scheme', 'Bearer')
+  await expectBearerRefusal(t, running, issuer.token(), 'domain_has_scheme')
   t.equal((await call(running, { path: '/api/public' })).status, 200)
   t.strictSame((await call(running, { path: '/health/ready' })).body.checks.keys, 'domain_has_scheme')
   t.strictSame(issuer.requests, [])

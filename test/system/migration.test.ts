@@ -11,6 +11,7 @@ import jwt from '@fastify/jwt'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
+import { nowSeconds } from '../helpers/clock.ts'
 import { readSection, readTable, textOf } from '../helpers/documents.ts'
 import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
@@ -114,7 +115,6 @@ const signedPs256 = (issuer: Issuer) =>
     issuer.claims(),
     input => sign('sha256', input, { key: pkcs.privateKey, padding: 6, saltLength: 32 })
   )
-const seconds = () => Math.floor(Date.now() / 1000)
 const BAD_PROOF: Answers = [401, 'invalid_dpop_proof']
 const BAD_PROOF_THERE: Answers = [400, 'invalid_dpop_proof']
 /** A bound token with its proof, in which something may differ. */
@@ -199,7 +199,7 @@ const ROWS: readonly Row[] = [
     there: (site, { auth }) => [auth({ ...basics(site), clockTolerance: 60 })],
     here: site => options(site, { clockToleranceSeconds: 60 }),
     requests: ({ issuer }) => {
-      const now = Math.floor(Date.now() / 1000)
+      const now = nowSeconds()
       return [['30 seconds too old', bearer(issuer.token({ exp: now - 30 })), OK, OK], [
         '300',
         bearer(issuer.token({ exp: now - 300 })),
@@ -278,21 +278,21 @@ const ROWS: readonly Row[] = [
     there: (site, { auth }) => [auth({ ...basics(site), dpop: { enabled: true, iatOffset: 60, iatLeeway: 5 } })],
     here: site => options(site, { dpopIatOffsetSeconds: 60, dpopIatLeewaySeconds: 5 }),
     requests: site => [
-      ['half a minute old', proven(site, { claims: { iat: seconds() - 30 } }), OK, OK],
-      ['two minutes old', proven(site, { claims: { iat: seconds() - 120 } }), BAD_PROOF_THERE, BAD_PROOF],
-      ['of the future', proven(site, { claims: { iat: seconds() + 60 } }), BAD_PROOF_THERE, BAD_PROOF]
+      ['half a minute old', proven(site, { claims: { iat: nowSeconds() - 30 } }), OK, OK],
+      ['two minutes old', proven(site, { claims: { iat: nowSeconds() - 120 } }), BAD_PROOF_THERE, BAD_PROOF],
+      ['of the future', proven(site, { claims: { iat: nowSeconds() + 60 } }), BAD_PROOF_THERE, BAD_PROOF]
     ]
   },
   {
     row: '`maxTokenAge`',
     there: (site, { auth }) => [auth({ ...basics(site), maxTokenAge: 60 })],
     here: options,
-    guard: app => app.require({ claims: { iat: iat => seconds() - Number(iat) <= 60 } }),
+    guard: app => app.require({ claims: { iat: iat => nowSeconds() - Number(iat) <= 60 } }),
     requests: (
       { issuer }
     ) => [['a fresh token', bearer(issuer.token()), OK, OK], [
       'one of two minutes ago',
-      bearer(issuer.token({ iat: seconds() - 120 })),
+      bearer(issuer.token({ iat: nowSeconds() - 120 })),
       BAD,
       [403, 'insufficient_scope']
     ]]
@@ -553,7 +553,7 @@ const passes = (
   {},
   NOBODY
 ], ['another audience', bearer(issuer.token({ aud: 'x' })), BAD]]
-const aged = (site: Site, ahead: number) => proven(site, { claims: { iat: seconds() + ahead } })
+const aged = (site: Site, ahead: number) => proven(site, { claims: { iat: nowSeconds() + ahead } })
 
 const OF_AUTH0: readonly Auth0Row[] = [
   { row: '`domain`, `audience`', here: options, requests: passes },

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
+import { nowSeconds } from '../helpers/clock.ts'
 import { startApp } from '../helpers/app.ts'
 import { startLine } from '../helpers/command-line.ts'
 import { root } from '../helpers/documents.ts'
@@ -27,7 +28,6 @@ t.jobs = 4
 /** Where lab/upstreams/main.ts has installed all of them. */
 const installed = process.env['UPSTREAM_PROGRAMS']
 const ISSUER = 'https://gate.example'
-const seconds = () => Math.floor(Date.now() / 1000)
 const BURST = 40
 
 interface Site {
@@ -133,7 +133,7 @@ async function openSite (t: Test, folder: string, start: string): Promise<Site> 
       published.push(await publicJwk(key))
     },
     async statement (claims = {}, header = {}, by = key) {
-      const now = seconds()
+      const now = nowSeconds()
       const good = {
         iss: ISSUER,
         aud: direct,
@@ -195,7 +195,7 @@ async function throughTheGate (t: Test, { gate, provider, token }: Site) {
 
 async function pastTheGate (t: Test, { direct, provider, statement }: Site) {
   const orders = `${direct}/orders/`
-  const now = seconds()
+  const now = nowSeconds()
   const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const [head, payload, signature] = (await statement()).split('.') as [string, string, string]
   const good = await send(`${orders}7`, await statement())
@@ -213,7 +213,7 @@ async function pastTheGate (t: Test, { direct, provider, statement }: Site) {
     'the same subject of another issuer is somebody else'
   )
   t.equal(
-    (await send(`${orders}7`, await statement({ iat: seconds() + 2, exp: seconds() - 2 }))).status,
+    (await send(`${orders}7`, await statement({ iat: nowSeconds() + 2, exp: nowSeconds() - 2 }))).status,
     200,
     'clocks may differ by a few seconds'
   )

@@ -17,6 +17,7 @@ import { claimTarget, keyOf, type RevocableToken } from '../../../lib/revocation
 import { createTransport } from '../../../lib/guard/provider/transport.ts'
 import { SettingsError } from '../../../lib/base/settings-error.ts'
 import { processSurroundings } from '../../../server/surroundings.ts'
+import { nowSeconds } from '../../helpers/clock.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import { encodeJws } from '../../helpers/jws.ts'
 import { startFakeRedis } from '../../helpers/fake-redis.ts'
@@ -310,7 +311,7 @@ t.test('A transmitter that names no issuers speaks about its own tokens, by its 
     transmitters: [{ issuer: ISSUER, audience: 'receiver', delivery: 'push', sessionClaim: 'session_id' }]
   })
   t.teardown(() => parts!.close())
-  const now = Math.floor(Date.now() / 1000)
+  const now = nowSeconds()
   await parts!.revocations.append([{
     key: keyOf(claimTarget('session_id', ISSUER, 's1')),
     effect: 'end',
@@ -392,8 +393,8 @@ t.test('Logout tokens of each issuer are verified with its own keys', async t =>
   const claims = {
     iss: remote.url,
     aud: 'app',
-    iat: Math.floor(Date.now() / 1000),
-    exp: Math.floor(Date.now() / 1000) + 60,
+    iat: nowSeconds(),
+    exp: nowSeconds() + 60,
     jti: 'j1',
     sid: 's1',
     events: { 'http://schemas.openid.net/event/backchannel-logout': {} }
