@@ -144,11 +144,13 @@ export function createRedisCalls (
         const awaySeconds = clock.seconds() - readAt
         readAt += awaySeconds
         answered = known
-        if (isLost) view.lose(known)
+        // For a shorter time the store still says what was lifted.
+        const isLongAway = awaySeconds >= view.lifeSeconds
+        // The store may come from a copy that is older than this instance, which alone may know what was lost.
+        if (isLost || (isForgotten && !isLongAway)) view.lose(known)
         // Others have read on, and what this instance has missed is gone.
         const isBehind = isForgotten || (!isLost && place !== '$' && isBefore(place, floor))
-        // Until then, the store still says what was lifted.
-        if (isBehind && awaySeconds >= view.lifeSeconds) view.expectAll()
+        if (isBehind && isLongAway) view.expectAll()
         // What was written instead of what was lost stands behind the place that the store knows.
         place = isLost ? found || '0-0' : isBehind ? '$' : last
         if (!isLost && !isForgotten && found !== '') {

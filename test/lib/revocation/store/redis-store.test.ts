@@ -209,6 +209,34 @@ t.test('What was lifted while an instance was away, and is over by now, stands n
   t.equal(await server.command('HKEYS', RECORDS), k('u3'))
 })
 
+t.test('What an instance alone knows stands again though it was away for so long that the store has forgotten it', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const one = startInstance(t, server.port, { lifeSeconds: 86_400 })
+  await one.loaded()
+  await one.append(['lost', 'lifted'].map(sub => entry(sub, { effect: 'block' })))
+  const { heard } = one.view.recordOf(k('lifted'))!.parts[0]!
+  const undone = recordOf(entry('lifted', { effect: 'undo', at: now() + 1 }), { heard, life: 86_400, now: now() })
+  // As if the store was set back to an older copy meanwhile, and others have used it for an hour since.
+  await server.command(
+    'EVAL',
+    `redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
+    redis.call('HINCRBY', KEYS[2], 'clock', 3700000) redis.call('DEL', KEYS[3])`,
+    '3',
+    RECORDS,
+    STATE,
+    INSTANCES,
+    k('lost'),
+    k('lifted'),
+    writeRecord(undone)
+  )
+  await until('it is back', async () => await server.command('HEXISTS', RECORDS, k('lost')) === '1')
+  await until('the twin: what was lifted is not', () => !one.isRevoked('lifted'))
+  t.equal(one.isRevoked('lost'), true)
+  t.equal(await server.command('HGET', RECORDS, k('lifted')), writeRecord(undone))
+})
+
 t.test('One that is stopped while it restores is waited for until it has said nothing for as long as it asks', {
   skip: skipRedis
 }, async t => {
