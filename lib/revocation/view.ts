@@ -45,6 +45,8 @@ export interface ViewOptions extends SharesOptions {
 /** Keys that are looked at for each record that comes, and while there is no room. */
 const SWEEP = 4
 const FULL_SWEEP = 1000
+/** Keys that are compared at once with what the store has shown. Requests must come between. */
+const COMPARED = 20_000
 /** Keys of which it is known by which call the store had them. It is asked for when the store has lost something. */
 const MAX_RECENT = 100_000
 /** The kinds in each table: of cutoffs and ends, of blocks, and of what was undone. */
@@ -75,8 +77,11 @@ export function createView (
   /** Keys of which the store may know less, the newest last, and those of them that it has since. */
   let unsaid: string[] = []
   let confirmed = new Set<string>()
-  /** Keys that the store has not shown since it is read anew. */
-  let unseen = new Set<string>()
+  /**
+   * Keys that the store has shown since it is read anew, and those that are not compared with them yet. Undefined if
+   * nothing is forgotten for that.
+   */
+  let anew: { readonly seen: Set<string>, left?: ReturnType<typeof byKey.entries> } | undefined
   /** Not of `byKey` yet: the engine keeps each table that the map has outgrown for an iterator that has not moved. */
   let swept = new Map<string, string>().entries()
   let version = 0
@@ -115,7 +120,6 @@ export function createView (
   function forget (key: string, text: string): void {
     count(readRecord(text)!, issuerOfKey(key), -1)
     byKey.delete(key)
-    unseen.delete(key)
   }
 
   /**
@@ -180,7 +184,7 @@ export function createView (
      */
     take (key: string, text: string, call: number, isWhole: boolean): void {
       const knownText = byKey.get(key)
-      unseen.delete(key)
+      anew?.seen.add(key)
       if (knownText === text) return hear(key, call)
       const named = issuerOfKey(key)
       const issuer = names && named !== undefined ? names.get(named) : named
@@ -214,7 +218,7 @@ export function createView (
     recordOf,
     /** From now on, what came by later calls than this one is said to the store. */
     lose (call: number): void {
-      unseen.clear()
+      anew = undefined
       if (call < forgotten) {
         confirmed.clear()
         unsaid = [...byKey.keys()]
@@ -226,11 +230,26 @@ export function createView (
     },
     /** The store, which has lost nothing, is read anew. */
     expectAll (): void {
-      unseen = new Set(unsaid.length > 0 ? [] : byKey.keys())
+      anew = unsaid.length > 0 ? undefined : { seen: new Set() }
     },
-    /** The store was read: what it has not shown is over there, or was lifted and is over. */
-    forgetUnseen (): void {
-      for (const key of unseen) forget(key, byKey.get(key)!)
+    /**
+     * The store was read: what it has not shown is over there, or was lifted and is over. Returns whether all of that
+     * is forgotten: each call forgets some of it.
+     */
+    forgetUnseen (): boolean {
+      if (!anew) return true
+      // Not earlier: see `swept`.
+      anew.left ??= byKey.entries()
+      for (let n = 0; n < COMPARED; n++) {
+        const { done, value } = anew.left.next()
+        if (done) {
+          anew = undefined
+          return true
+        }
+        const [key, text] = value
+        if (!anew.seen.has(key)) forget(key, text)
+      }
+      return false
     },
     hasUnsaid: (): boolean => unsaid.length > 0,
     /** What the store may not know, the newest first. It is taken to know it once it has answered. */

@@ -209,10 +209,8 @@ export function createRedisCalls (
           if (!isLast) asked = readPage(call, next)
           // The store has it if it has the next call.
           for (let n = 0; n < found.length; n += 2) take(found[n]!, found[n + 1]!, true, calls + 1)
-          if (next === '0') {
-            view.forgetUnseen()
-            return undefined
-          }
+          // The last page is read again until all is forgotten that none has shown.
+          if (next === '0') return view.forgetUnseen() ? undefined : cursor
           if (isLast) return next
           cursor = next
         }

@@ -646,6 +646,31 @@ t.test('What is read and restored for long is done in steps, with a look at the 
   t.equal(await redis.hlen(RECORDS), 3000)
 })
 
+t.test('Much that is over in the store is forgotten in steps, with a look at the changes in between', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const redis = new Redis(server.port)
+  t.teardown(() => redis.disconnect())
+  const text = writeRecord(recordOf(entry('u', { effect: 'block' }), { heard: Math.floor(now()), life: 100, now: now() }))
+  await redis.hset(RECORDS, Object.fromEntries(Array.from({ length: 40_001 }, (_, n) => [k(`u${n}`), text])))
+  const link = interceptedLink(server.port)
+  const commands: string[] = []
+  const one = startInstance(t, server.port, { open: link.open })
+  await one.loaded()
+  link.before = async (command, script) => {
+    commands.push(script === READ ? 'read' : script === SCAN ? 'scan' : command)
+  }
+  await redis.multi().del(RECORDS).hset(RECORDS, k('u0'), text).hset(STATE, 'floor', '9999999999999-0').hincrby(
+    STATE,
+    'clock',
+    101_000
+  ).exec()
+  await until('all others are forgotten', () => one.view.size() === 1)
+  t.match(commands.join(' '), /scan read scan read scan/)
+  t.equal(one.isRevoked('u0'), true)
+})
+
 t.test('After a loss others wait for an instance that is stopped, until it has restored what it alone knows', {
   skip: skipRedis
 }, async t => {
