@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { containing } from '../helpers/containing.ts'
@@ -24,6 +23,7 @@ import { processSurroundings } from '../../server/surroundings.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const url = 'https://api.example/api/private?page=2'
 const issuer = await startIssuer(t)
@@ -101,8 +101,7 @@ async function run (
   return { code, text }
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-explain-'))
-t.teardown(() => rmSync(folder, { recursive: true }))
+const folder = temporaryFolder(t, 'explain')
 writeFileSync(join(folder, 'jwks.json'), JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }))
 const OFFLINE = ['--set', `IDP_KEYS_FILE=${join(folder, 'jwks.json')}`]
 const outcomes = (text: string) =>

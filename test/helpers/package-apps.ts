@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { root } from './documents.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 /** Apps of other people, in folders outside the repository, with the package as npm installs it. */
 
@@ -114,8 +114,7 @@ export async function pack (from: () => string | Promise<string>, into: string):
 
 /** Packs `holdfast` into a folder of its own, which goes at the end. */
 export async function packHoldfast (t: Test): Promise<Packed> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-matrix-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t, 'matrix')
   const { holdfast } = await pack(() => copyRepository(folder), folder)
   return { folder, tarball: holdfast!, project: projectsIn(folder) }
 }

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { expectSuccess } from './package-apps.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 /** Where the packages of npm that hold a program have it. Those of Linux on x64: the matrix runs there. */
 const PROGRAMS = {
@@ -16,8 +15,7 @@ const PROGRAMS = {
 
 /** Fetches a runtime or a package manager, without its install scripts, and returns its path. */
 export async function fetchRuntime (t: Test, name: keyof typeof PROGRAMS): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-runtime-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t, 'runtime')
   const [spec, path] = PROGRAMS[name]
   await expectSuccess(folder, 'npm', [
     'i',

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.ts'
@@ -9,6 +8,7 @@ import type { Owner } from '../helpers/owner.ts'
 import { RECEIVER, startTransmitter, type Transmitter } from '../helpers/revocation-site.ts'
 import type { Life, Span } from './records.ts'
 import { startStore, type Keeping, type Store } from './store.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /** Settings that services on one store may have differently. */
 interface Kind {
@@ -77,8 +77,7 @@ interface WorldParts {
 
 /** Two services with other settings on one store, two instances each. All ends with its owner. */
 export async function openWorld (t: Owner, { directory, keeping, hasOwnClock }: WorldParts): Promise<World> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-history-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t, 'history')
   const store = await startStore(t, keeping, hasOwnClock)
   const issuers = await Promise.all(Array.from({ length: ISSUERS }, () => startIssuer(t)))
   const transmitters = await Promise.all(issuers.map(() => startTransmitter(t)))

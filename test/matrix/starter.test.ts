@@ -1,7 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startLine } from '../helpers/command-line.ts'
@@ -9,12 +8,12 @@ import { readBlocks } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { copyRepository, expectSuccess, pack } from '../helpers/package-apps.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /** The projects of `npm create holdfast`, by the lines of the page: written, installed, tested, started and called. */
 
 t.setTimeout(900_000)
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-starter-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder(t, 'starter')
 const NPM = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' }
 
 const clone = await copyRepository(folder)

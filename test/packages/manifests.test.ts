@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
 import { TRACING_PACKAGES } from '../../plugins/tracing/tracing.ts'
 import { pages, root, textOf } from '../helpers/documents.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 type Ranges = Record<string, string>
 
@@ -156,8 +156,7 @@ t.test('No page tells people to run a package that is not published.', async t =
 
 t.test('Without the compiler, packing says in a sentence what to install.', async t => {
   // Outside of the clone, where no package is found further up.
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t, 'pack')
   copyFileSync(join(root, 'packages/build.js'), join(folder, 'build.mjs'))
   const { status, stderr } = spawnSync(process.execPath, ['build.mjs'], { cwd: folder, encoding: 'utf8' })
   t.equal(status, 1)

@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openAuditFile, tryAuditFile } from '../../plugins/audit/audit-file.ts'
 import { until } from '../helpers/until.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /** A file whose next look is taken by the test. */
 async function open (path: string) {
@@ -130,8 +131,7 @@ t.test('SIGHUP opens the file anew although its path leads to it', async t => {
 
 t.test('What is no file, or may not be written, is not opened', async t => {
   // Anyone may come to it, wherever the sources are.
-  const folder = mkdtempSync(join(tmpdir(), 'audit-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t, 'audit')
   chmodSync(folder, 0o755)
   mkdirSync(join(folder, 'folder'))
   spawnSync('mkfifo', [join(folder, 'pipe')])

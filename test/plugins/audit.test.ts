@@ -1,9 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
@@ -19,6 +18,7 @@ import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 interface Line extends Record<string, unknown> {
   event: string
@@ -475,8 +475,7 @@ t.test('Audit: a peer on a unix socket has no address', async t => {
   await app.register(holdfast, { idp: { issuer: issuer.url, audience: AUDIENCE }, audit: path })
   app.get('/', { onRequest: app.authenticate() }, () => null)
   // Such a name has at most 107 bytes, and a clone may be deep.
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-socket-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t, 'socket')
   const socketPath = join(folder, 's')
   await app.listen({ path: socketPath })
   const [response] = await once(

@@ -1,10 +1,9 @@
 import { EventEmitter, once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, createServer, request as httpRequest, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { connect, createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { mock } from 'node:test'
@@ -23,6 +22,7 @@ import { listen } from '../helpers/listen.ts'
 import { until } from '../helpers/until.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
 import { sendRaw } from '../helpers/wire.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const waiting = testsAtOnce()
 
@@ -1107,8 +1107,7 @@ t.test('X-Forwarded-For has the addresses on the way in order, and is empty for 
     t.equal(upstream.arrived[0]!.headers['x-forwarded-for'], addresses, TRUST_PROXY)
   }
   // The system cuts longer paths off without a word, such as those of t.testdir().
-  const folder = mkdtempSync(join(tmpdir(), 'gate-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t, 'gate')
   for (
     const [TRUST_PROXY, addresses, node] of [['false', '', 'unknown'], ['true', '192.0.2.1', '192.0.2.1']] as const
   ) {

@@ -1,9 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
@@ -13,6 +12,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startScoped } from '../helpers/proxied-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const RULES = [
   { path: '/open/*', allow: 'anyone' },
@@ -607,8 +607,7 @@ t.test('Only trusted peers get a verdict.', async t => {
 t.test('A peer on a unix socket is trusted only if every peer is.', async t => {
   const issuer = await startIssuer(t)
   // Such a name has at most 107 bytes, and a clone may be deep.
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-verify-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder(t, 'verify')
   const headers = { 'x-original-method': 'GET', 'x-original-url': 'https://api.example/open/x' }
   for (const [trust, status] of [['loopback', 403], ['true', 200]] as const) {
     const socketPath = join(folder, trust)

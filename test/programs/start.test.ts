@@ -1,21 +1,8 @@
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { sign } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
@@ -42,6 +29,7 @@ import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/is
 import { encodeJws } from '../helpers/jws.ts'
 import { sendRaw } from '../helpers/wire.ts'
 import { listen } from '../helpers/listen.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 await build()
 
@@ -361,8 +349,7 @@ t.test('No connection on which no whole request has come keeps the process from 
  * of that.
  */
 function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: boolean }) {
-  const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
-  t.teardown(() => rmSync(directory, { recursive: true }))
+  const directory = temporaryFolder(t, 'start')
   mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true })
   const packages = readdirSync(join(root, 'node_modules')).filter(name => name !== '.bin')
   const programs = ['fastify', 'tsc'].map(name => join('.bin', name))
@@ -451,8 +438,7 @@ t.test('What starts is what the sources say now, whatever the times of files.', 
 
 t.test('A clone without its packages, or without those for development, gets one sentence.', async t => {
   const clone = (...packages: string[]) => {
-    const directory = mkdtempSync(join(tmpdir(), 'holdfast-'))
-    t.teardown(() => rmSync(directory, { recursive: true }))
+    const directory = temporaryFolder(t, 'start')
     for (const file of ['package.json', ...['check-node', 'compile', 'run'].map(name => `cli/${name}.cjs`)]) {
       cpSync(join(root, file), join(directory, file))
     }

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from '../helpers/free-port.ts'
 import { listen } from '../helpers/listen.ts'
@@ -12,6 +11,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { expectSuccess, install, outsideEnv, pack, projectsIn, run } from '../helpers/package-apps.ts'
 import { compilePackage, judgePackage } from '../helpers/package-contents.ts'
 import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /**
  * The packages as others get them: packed here, installed in folders outside the repository from npm, and used as
@@ -19,10 +19,9 @@ import { NODE10_APP, TYPED_APPS } from '../helpers/typed-apps.ts'
  * is among the first.
  */
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-consumer-'))
+const folder = temporaryFolder(t, 'consumer')
 // npm and the compilers take their time.
 t.setTimeout(900_000)
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
 const countOf = async (cwd: string) =>
   (await expectSuccess(cwd, 'npm', ['ls', '--all', '--parseable', '--omit=dev'])).split('\n').filter(line =>

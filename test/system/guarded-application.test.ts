@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { containing } from '../helpers/containing.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -10,6 +9,7 @@ import { validateSettings } from '../../lib/settings/validation.ts'
 import { runLine, startLine } from '../helpers/command-line.ts'
 import { readBlocks, readSection, root } from '../helpers/documents.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /**
  * docs/guide/gate.md as a reader follows it: the part from nothing to a guarded application as it is printed, but for
@@ -23,8 +23,7 @@ const blocks = [PAGE, 'docs/reference/gate.md'].flatMap(readBlocks)
 t.test('The page leads from nothing to a guarded application in Python.', {
   skip: spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed'
 }, async t => {
-  const clone = mkdtempSync(join(tmpdir(), 'holdfast-guarded-'))
-  t.teardown(() => rmSync(clone, { recursive: true, force: true }))
+  const clone = temporaryFolder(t, 'guarded')
   const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).trim()
     .split('\n')
   for (const file of files) cpSync(join(root, file), join(clone, file))

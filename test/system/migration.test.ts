@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
 import { createHash, createPublicKey, sign, X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import jwt from '@fastify/jwt'
@@ -17,15 +16,15 @@ import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { createApp } from '../helpers/app.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /**
  * The rows of docs/guide/moving/express-oauth2-jwt-bearer.md and of examples/migration/README.md: an app with the other
  * library, the same app with this one, and the same requests to both.
  */
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-migration-'))
+const folder = temporaryFolder(t, 'migration')
 t.setTimeout(600_000)
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
 type Middleware = (request: IncomingMessage, response: unknown, next: (error?: unknown) => void) => void
 interface Express {

@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto'
-import { appendFileSync, cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
@@ -16,6 +15,7 @@ import { startIssuer } from '../helpers/issuer.ts'
 import { isListening } from '../helpers/programs.ts'
 import { FOLDER, pathIn, services, type Service } from '../../lab/upstreams/services.ts'
 import { listen } from '../helpers/listen.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 /**
  * The services of examples/upstreams behind a gate, by the command lines at their tops. Those that CI does not install:
@@ -76,8 +76,7 @@ async function publicJwk (key: KeyObject) {
 /** Where this service is installed. */
 function folderOf (t: Test, { folder }: Service) {
   if (installed !== undefined) return join(installed, folder)
-  const parent = mkdtempSync(join(tmpdir(), 'holdfast-upstream-'))
-  t.teardown(() => rmSync(parent, { recursive: true, force: true }))
+  const parent = temporaryFolder(t, 'upstream')
   const copy = join(parent, folder)
   cpSync(join(FOLDER, folder), copy, { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'dir')

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,6 +11,7 @@ import type { Window } from './ledger.ts'
 import { CLIENT, startProvider, type ChaosProvider } from './provider.ts'
 import { startTroubled, type TroubledServer } from './troubled-server.ts'
 import { control } from './vitals.ts'
+import { temporaryFolder } from '../../../test/helpers/temporary-folder.ts'
 
 /** A place where one process after the other serves. */
 export interface Member {
@@ -59,8 +59,7 @@ const PATIENCE_MS = 60_000
  * before it answers. They end with their owner.
  */
 export async function openSite (t: Owner, directory: string): Promise<Site> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder(t, 'chaos')
   const acceptedFile = join(folder, 'accepted')
   writeFileSync(acceptedFile, '')
 
