@@ -45,6 +45,12 @@ export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Recor
 function withdraw (response: ServerResponse, refused: Readonly<Record<string, string>>, given: unknown): void {
   for (const [name, value] of Object.entries(refused)) {
     if (response.getHeader(name) === value) response.removeHeader(name)
+    // node:http takes a flat list of names and values, too.
+    if (Array.isArray(given)) {
+      const at = given.findIndex((text, index) => text === name && given[index + 1] === value)
+      given.splice(at, at < 0 ? 0 : 2)
+      continue
+    }
     const headers = Object(given) as OutgoingHttpHeaders
     if (headers[name] === value) delete headers[name]
   }

@@ -164,3 +164,25 @@ t.test('Nothing is put on an answer that is on its way.', async t => {
   putRefusalHeaders({ raw, hasHeader: () => false, headers: value => values.push(value) }, { 'www-authenticate': 'Bearer' })
   t.strictSame(values, [])
 })
+
+t.test('An answer of success that is written as a list of headers has no challenge.', async t => {
+  const { app } = await start(t, app => {
+    app.get('/:status', async (request, reply) => {
+      await request.authenticate().catch(() => {})
+      const { status } = request.params as { status: string }
+      const list = Object.entries({ 'x-mark': '1', ...status !== '204' && reply.getHeaders() }).flat() as string[]
+      reply.hijack()
+      reply.raw.writeHead(Number(status), list)
+      reply.raw.end()
+    })
+  })
+  for (const status of ['401', '200', '204']) {
+    const { headers } = await app.inject(`/${status}`)
+    t.equal('www-authenticate' in headers, status === '401', status)
+    t.equal('cache-control' in headers, status === '401', status)
+    t.equal(headers['x-mark'], '1', status)
+  }
+  const own = await app.inject({ url: '/500' })
+  t.equal(own.headers['cache-control'], 'no-store', 'no-store stays with a fault')
+  t.notOk('www-authenticate' in own.headers)
+})
