@@ -19,9 +19,10 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
   /** Seconds that are added to each count, for times as this instance has them. */
   const offsets = new Map<string, number>()
 
-  /** What clocks that can be set showed first, or last, less our steady clock: the system's, and the store's. */
+  /** What clocks that can be set showed first, less our steady clock: the system's, and the store's with its last. */
   let systemMs = shiftMs
-  let storeMs: number | undefined
+  let firstStoreMs = NaN
+  let storeMs = NaN
   /** Since when the system's clock shows something else than it would, by our steady clock. */
   let setMs: number | undefined
 
@@ -41,14 +42,18 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
     /**
      * Unix seconds: the middle of the system's clock, the same as it was at start and counted on, and the store's. One
      * of them may leap, or have been wrong at start. Without a store it is the lower one, until the system's clock has
-     * stayed as it was set for an hour.
+     * stayed as it was set for an hour. So it is if the store's was set too: both may be that of one machine.
      */
     agreedNow (): number {
       const [nowMs, ownMs] = [now() * 1000, steadyMs()]
-      const isSet = storeMs === undefined && Math.abs(nowMs - ownMs - systemMs) > SET_MS
+      const isStoreSteady = Math.abs(storeMs - firstStoreMs) <= SET_MS
+      const isSet = !isStoreSteady && Math.abs(nowMs - ownMs - systemMs) > SET_MS
       setMs = isSet ? setMs ?? ownMs : undefined
-      if (setMs !== undefined && ownMs - setMs >= SETTLED_MS) systemMs = nowMs - ownMs
-      const shown = [nowMs, systemMs + ownMs, storeMs === undefined ? -Infinity : storeMs + ownMs]
+      if (setMs !== undefined && ownMs - setMs >= SETTLED_MS) {
+        systemMs = nowMs - ownMs
+        firstStoreMs = storeMs
+      }
+      const shown = [nowMs, systemMs + ownMs, isStoreSteady ? storeMs + ownMs : -Infinity]
       return shown.sort((a, b) => a - b)[1]! / 1000
     },
     /** Takes what the store has. @param unixMs the store's own time */
@@ -57,6 +62,7 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
       const offset = offsets.get(count)
       if (offsets.size === 0) {
         shiftMs = ms - steadyMs()
+        firstStoreMs = storeMs
         offsets.set(count, 0)
       } else if (offset === undefined) {
         const differenceMs = offeredMs - ms

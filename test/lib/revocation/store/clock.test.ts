@@ -94,3 +94,20 @@ t.test('Without a store, a clock that has stayed as it was set for an hour is ri
   t.strictSame([after(1, 1_000_000), after(3599, 1_003_599), after(1, 1_003_600)], [4700, 8299, 1_003_600], 'it was set')
   t.strictSame([after(3600, 1_007_255), after(60, 1_007_300)], [1_007_200, 1_007_260], 'one that is a little wrong is not set')
 })
+
+t.test('Where the clock of the store leaps with ours, both are right once they have stayed so for an hour', async t => {
+  const time = { ms: 0, now: 1000 }
+  const clock = createStoreClock({ now: () => time.now, steadyMs: () => time.ms })
+  const after = (seconds: number, now: number, ofStore: number): number => {
+    time.ms += seconds * 1000
+    time.now = now
+    clock.see('a', 1000 + time.ms, ofStore * 1000)
+    return clock.agreedNow()
+  }
+  t.equal(after(0, 1000, 1000), 1000)
+  t.equal(after(100, 1_000_000, 1_000_000), 1100, 'they may be that of one machine')
+  t.equal(after(1, 1_000_001, 1101), 1101, 'the twin: one of them')
+  t.strictSame([after(1, 1_000_002, 1_000_002), after(3599, 1_003_601, 1_003_601)], [1102, 4701])
+  t.equal(after(1, 1_003_602, 1_003_602), 1_003_602, 'they were set')
+  t.equal(after(1, 9, 1_003_603), 1_003_603, 'from then on, one of them may leap')
+})
