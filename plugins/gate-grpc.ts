@@ -116,12 +116,14 @@ export default fp(async (app: FastifyInstance) => {
     if (verdict.statusCode !== 200) {
       return writeDenied({ status: verdict.statusCode, headers: passedOn, body: verdict.body })
     }
+    const set = answered.filter(([name]) => isIdentityName(name) || name === 'x-request-id')
+    const replaced = new Set(set.map(([name]) => name))
     return writePassed({
-      set: answered.filter(([name]) => isIdentityName(name) || name === 'x-request-id'),
+      set,
       remove: [
         ...settings!.passCredentials || app.holdfastGuard.parts.observing?.isOn() ? [] : ['authorization', 'dpop'],
         // A client may not write what the upstream could take for the word of the gate or of Envoy.
-        ...[...headers.keys()].filter(name => isWithheld(name) && !OF_ENVOY.has(name) && !(name in verdict.headers))
+        ...[...headers.keys()].filter(name => isWithheld(name) && !OF_ENVOY.has(name) && !replaced.has(name))
       ],
       answer: passedOn.filter(([name]) => name === 'dpop-nonce')
     })

@@ -298,6 +298,17 @@ t.test(
   }
 )
 
+t.test('A header that is withheld is removed, also if the answer of the guard has one of its name.', async t => {
+  const { call } = await startGate(t, { withheldHeaders: ['Date', 'Vary'] })
+  const headers = { date: 'x', vary: 'x', connection: 'x', 'x-request-id': 'x', 'x-auth-subject': 'x' }
+  t.strictSame(read(await call(checkRequest({ path: '/open/x', headers }))).removed, [
+    'authorization',
+    'dpop',
+    'date',
+    'vary'
+  ])
+})
+
 t.test('A new nonce reaches the client, and credentials the upstream if they are to be passed on.', async t => {
   const { call, issuer } = await startGate(t, { passCredentials: true }, { DPOP_NONCE: 'required' })
   const client = await createDpopClient()
