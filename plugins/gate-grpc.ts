@@ -7,6 +7,7 @@ import { CHECK_PATH, readCheckRequest, writeDenied, writePassed, type CheckReque
 import { createWithheld } from '../lib/gate/headers.ts'
 import { isIdentityName, plainName } from '../lib/gate/identity-headers.ts'
 import { PARTIAL_BODY } from '../lib/gate/original.ts'
+import { certificateHeaders } from '../lib/guard/certificate/client-certificate.ts'
 import { createPeerTrust } from '../lib/guard/url/base-url.ts'
 import { createGrpcServer, type GrpcServer } from './gate-grpc/grpc-server.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -56,6 +57,7 @@ export default fp(async (app: FastifyInstance) => {
   const settings = app.gate?.settings
   const port = settings?.grpcPort
   const isWithheld = createWithheld(settings?.withheldHeaders ?? [])
+  const ofCertificate = certificateHeaders(app.settings.server.clientCertificate)
   let server: GrpcServer | undefined
   const checks = new Map<unknown, CheckRequest>()
   app.decorate('checkRequestOf', ({ headers }) => checks.get(headers[CHECK_NAME]))
@@ -95,7 +97,7 @@ export default fp(async (app: FastifyInstance) => {
     const check = readCheckRequest(message)
     const { method, path, host, scheme, headers } = check
     const name = randomUUID()
-    const lines: Record<string, string> = {
+    const lines: Record<string, string | string[]> = {
       [CHECK_NAME]: name,
       'x-forwarded-method': method,
       'x-forwarded-proto': scheme,
@@ -103,6 +105,8 @@ export default fp(async (app: FastifyInstance) => {
       'x-forwarded-uri': path
     }
     for (const judged of JUDGED) if (headers.has(judged)) lines[judged] = headers.get(judged)!.join(', ')
+    // Joined, two lines could be read as one certificate.
+    for (const name of ofCertificate) if (headers.has(name)) lines[name] = [...headers.get(name)!]
     for (const [spelling, values] of headers) {
       const name = plainName(spelling)
       if (OF_MESSAGE.has(name)) lines[name] = [lines[name] ?? [], values].flat().join(', ')

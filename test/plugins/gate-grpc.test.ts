@@ -1,5 +1,8 @@
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { holdfast, readSettings } from '../../holdfast.ts'
@@ -307,6 +310,31 @@ t.test('A header that is withheld is removed, also if the answer of the guard ha
     'date',
     'vary'
   ])
+})
+
+t.test('A certificate that Envoy has seen binds a token as it does over HTTP.', async t => {
+  const [a, b] = ['a', 'b'].map(name =>
+    new X509Certificate(readFileSync(join(import.meta.dirname, '..', 'fixtures', `client-${name}.cert.pem`)))
+  ) as [X509Certificate, X509Certificate]
+  const { call, issuer } = await startGate(t, {}, { CLIENT_CERTIFICATE: 'xfcc' })
+  const hexOf = ({ fingerprint256 }: X509Certificate) => fingerprint256.replaceAll(':', '')
+  const token = issuer.token({ cnf: { 'x5t#S256': Buffer.from(hexOf(a), 'hex').toString('base64url') } })
+  const name = 'x-forwarded-client-cert'
+  const ask = async (...values: string[]) =>
+    read(
+      await call(
+        checkRequest({ raw: [['authorization', `Bearer ${token}`], ...values.map(value => [name, value] as const)] })
+      )
+    )
+  const own = `Hash=${hexOf(a)}`
+  const passed = await ask(own)
+  t.equal(passed.passed, true)
+  t.strictSame(passed.removed, ['authorization', 'dpop', name], 'the upstream does not get it')
+  for (const [values, body] of [
+    [[], /has shown none/],
+    [[`Hash=${hexOf(b)}`], /another/],
+    [[own, own], /cannot be read/]
+  ] as const) t.match(await ask(...values), { passed: false, headers: { 'www-authenticate': /invalid_token/ }, body })
 })
 
 t.test('A new nonce reaches the client, and credentials the upstream if they are to be passed on.', async t => {
