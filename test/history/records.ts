@@ -98,8 +98,8 @@ export function judge (
       block.says === 'blocked' && !enables.some(enable =>
         enable.says === 'enabled' && (isSure
           ? enable.moment[1] > block.moment[0]
-          // One that is over is forgotten, and an old block that is repeated then holds.
-          : enable.moment[0] > block.moment[1] && block.time[0] < leastMs(enable, life))
+          // One that is over is forgotten, and an old block that is repeated then holds. Nor before its moment.
+          : enable.moment[0] > block.moment[1] && enable.moment[0] <= start && block.time[0] < leastMs(enable, life))
       )
     )
   return {

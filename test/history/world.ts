@@ -147,6 +147,8 @@ export async function openWorld (t: Owner, { directory, keeping, hasOwnClock }: 
         const endMs = Date.now() + PATIENCE_MS
         while (place.process === process && !await isReady(place.url)) {
           const { exitCode, signalCode } = process.child
+          // It may have been killed while it was asked.
+          if (place.process !== process) return
           if (Date.now() > endMs || (exitCode ?? signalCode) !== null) {
             const said = await fetch(`${place.url}/health/ready`).then(answer => answer.text(), String)
             throw new Error(`${name} is not ready: ${exitCode}, ${said}, ${process.output().slice(-2000)}`)
