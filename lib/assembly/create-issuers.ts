@@ -1,5 +1,5 @@
 import { createEndpoint } from '../guard/introspection/endpoint.ts'
-import { createIntrospector } from '../guard/introspection/introspector.ts'
+import { createIntrospector, isOfOneToken } from '../guard/introspection/introspector.ts'
 import { createSignedAnswerReader } from '../guard/introspection/signed-answer.ts'
 import { createKeySetFetch, createKeySetFinder } from '../guard/provider/fetch-key-set.ts'
 import { createKeySource, type KeySource, type KeySourceEvent } from '../guard/provider/key-source.ts'
@@ -194,8 +194,9 @@ export async function createIntrospection (
       })
       : undefined
   })
+  const refusal = (): Refusal => new Refusal('introspection_unavailable')
   const introspector = observing
-    ? { ...asker, ask: observing.patient(asker.ask, () => new Refusal('introspection_unavailable')) }
+    ? { ...asker, ask: observing.patient(asker.ask, refusal, error => !isOfOneToken(error)) }
     : asker
   return {
     covers,

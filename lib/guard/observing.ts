@@ -53,18 +53,21 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
      * known to fail. The look-up itself goes on: its answer says whether the next one waits.
      * @param lookUp rejects only if there is no answer
      * @param unavailable the refusal if there is no answer
+     * @param isAway whether a rejection means that the next look-up fails too. Default: always
      */
     patient<Args extends unknown[], Found> (
       lookUp: (...args: Args) => Promise<Found>,
-      unavailable: () => Error
+      unavailable: () => Error,
+      isAway: (error: unknown) => boolean = () => true
     ): (...args: Args) => Promise<Found> {
       let isFailing = false
-      const note = (hasFailed: boolean) => (): void => {
-        isFailing = hasFailed
-      }
       return (...args) => {
         const found = lookUp(...args)
-        found.then(note(false), note(true))
+        found.then(() => {
+          isFailing = false
+        }, error => {
+          isFailing ||= isAway(error)
+        })
         if (!isOn()) return found
         return new Promise((resolve, reject) => {
           const cancel = after(isFailing ? 0 : LOOK_UP_MS, () => {

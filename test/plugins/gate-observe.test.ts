@@ -1,3 +1,4 @@
+import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { readFileSync } from 'node:fs'
@@ -9,6 +10,7 @@ import { atAnotherTime, dayIn, nowSeconds } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { callGrpc, openGrpc } from '../helpers/grpc-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { listen } from '../helpers/listen.ts'
 import { bytesOf, call, message } from '../helpers/mcp-site.ts'
 import { startUpstream, type Answerer } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
@@ -309,6 +311,37 @@ t.test('A stream of nobody outlives its token and the last day, that of a caller
   await atAnotherTime(3600, () => t.rejects(enforced!.text(), 'while others are observed'))
   await atAnotherTime(6 * 86_400, () => t.rejects(admitted!.text(), 'after the last day'))
   t.equal(await Promise.race([end, new Promise(resolve => setTimeout(resolve, 100, 'open'))]), 'open')
+})
+
+t.test('A token that its provider cannot read has no part in the verdicts about others', async t => {
+  const provider = createServer(async (request, response) => {
+    let form = ''
+    for await (const part of request) form += part
+    // Not before a look-up that is known to fail would be given up.
+    await new Promise(resolve => setTimeout(resolve, 20))
+    const { aud, sub, exp } = issuer.claims()
+    response.writeHead(form.includes('broken') ? 400 : 200).end(JSON.stringify({ active: true, aud, sub, exp }))
+  })
+  const issuer = await startIssuer(t)
+  const { upstream, send } = await startGate(t, {
+    values: {
+      IDP_INTROSPECTION: 'opaque',
+      IDP_INTROSPECTION_ENDPOINT: `http://127.0.0.1:${await listen(t, provider)}/introspect`,
+      IDP_CLIENT_ID: 'gate',
+      IDP_CLIENT_SECRET: 'secret-secret-secret'
+    }
+  })
+  const observed = async (token: string) => {
+    await send('/any/1', bearerLines(token))
+    return upstream.arrived.at(-1)!.headers['x-auth-observed']
+  }
+  let tried = 0
+  // A slow machine may take longer than a look-up may.
+  await until('a good token is admitted after a broken one', async () => {
+    tried++
+    t.equal(await observed(`broken-${tried}`), 'introspection_unavailable')
+    return await observed(`good-${tried}`) === ''
+  })
 })
 
 t.test('Who may not revoke is refused all the same', async t => {

@@ -134,6 +134,16 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
   }
 }
 
+/**
+ * Whether a call has failed for its own token alone: some providers answer 400 to one that they cannot read. A stranger
+ * that was turned away says nothing of the provider either.
+ * @param error what `ask` rejects with
+ */
+export function isOfOneToken (error: unknown): boolean {
+  const { failure, detail } = (error as Refusal).detail!
+  return failure === 'busy' || (failure === 'status' && detail === 400)
+}
+
 function unavailable (failure: string, more: RefusalDetail = {}): Refusal {
   return new Refusal('introspection_unavailable', {
     detail: { failure, ...more },

@@ -11,6 +11,7 @@ import {
 import { createEndpoint } from '../../../lib/guard/introspection/endpoint.ts'
 import {
   createIntrospector,
+  isOfOneToken,
   type Introspector,
   type IntrospectorOptions
 } from '../../../lib/guard/introspection/introspector.ts'
@@ -19,6 +20,7 @@ import { createDiscovery } from '../../../lib/guard/provider/provider-document.t
 import { ALGORITHMS, type JwsAlg } from '../../../lib/guard/jose/signature.ts'
 import { takeRsaKey } from '../../helpers/rsa-keys.ts'
 import { createTransport, type TransportOptions } from '../../../lib/guard/provider/transport.ts'
+import { Refusal } from '../../../lib/refusal.ts'
 import { listen } from '../../helpers/listen.ts'
 
 const NOW = 1_800_000_000
@@ -451,3 +453,15 @@ t.test(
     await close()
   }
 )
+
+t.test('A call may fail for its token alone', async t => {
+  for (const [detail, expected] of [
+    [{ failure: 'busy' }, true],
+    [{ failure: 'status', detail: 400 }, true],
+    [{ failure: 'status', detail: 401 }, false],
+    [{ failure: 'status', detail: 500 }, false],
+    [{ failure: 'deadline' }, false]
+  ] as const) {
+    t.equal(isOfOneToken(new Refusal('introspection_unavailable', { detail })), expected, JSON.stringify(detail))
+  }
+})

@@ -48,3 +48,20 @@ t.test('A look-up without an answer delays one request by a second, and none whi
   find().catch(() => {})
   t.equal(clock.nextMs, Infinity, 'later it is waited for, as always')
 })
+
+t.test('A look-up that fails for itself alone says nothing of the next one.', async t => {
+  const clock = new Clock()
+  const observing = createObserving('2030-01-02', clock)
+  const find = observing.patient(
+    (error: Error) => Promise.reject(error),
+    () => new Refusal('introspection_unavailable'),
+    error => (error as Error).message === 'away'
+  )
+  for (const [message, nextMs] of [['one', 700], ['away', 700], ['one', 0]] as const) {
+    const found = find(new Error(message))
+    t.equal(clock.nextMs, nextMs, `before ${message}`)
+    await t.rejects(found, { message })
+  }
+  find(new Error('one')).catch(() => {})
+  t.equal(clock.nextMs, 0, 'nor does it say that there are answers again')
+})
