@@ -20,7 +20,6 @@ import {
 } from '../guard/token/issuer-table.ts'
 import { issuerSpellings } from '../guard/provider/provider-url.ts'
 import type { Observing } from '../guard/observing.ts'
-import { Refusal } from '../refusal.ts'
 import { TOKEN_BINDINGS, type TokenRules } from '../guard/token/jwt-checks.ts'
 import { createAuthentication } from './client-credentials.ts'
 import type { JwtTools } from './jwt-tools.ts'
@@ -153,7 +152,7 @@ export async function createKeys (
   })
   const keys = createKeySource({ ...common, fetch: createKeySetFetch({ transport, locate, algs, readPem }) })
   if (!observing) return keys
-  return { ...keys, fetchCandidates: observing.patient(keys.fetchCandidates, () => new Refusal('keys_unavailable')) }
+  return { ...keys, fetchCandidates: observing.patient(keys.fetchCandidates, 'keys_unavailable') }
 }
 
 /**
@@ -194,9 +193,8 @@ export async function createIntrospection (
       })
       : undefined
   })
-  const refusal = (): Refusal => new Refusal('introspection_unavailable')
   const introspector = observing
-    ? { ...asker, ask: observing.patient(asker.ask, refusal, error => !isOfOneToken(error)) }
+    ? { ...asker, ask: observing.patient(asker.ask, 'introspection_unavailable', error => !isOfOneToken(error)) }
     : asker
   return {
     covers,

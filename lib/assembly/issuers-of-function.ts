@@ -1,7 +1,6 @@
 import type { AppFunctions } from '../settings/options.ts'
 import type { IssuerLookup } from '../settings/option-types.ts'
 import { createIssuerReader } from '../settings/validation.ts'
-import { Refusal } from '../refusal.ts'
 import type { Surroundings } from '../base/surroundings.ts'
 import { createDynamicIssuers, DEFAULT_MAX_ISSUERS } from '../guard/token/dynamic-issuers.ts'
 import type { IssuerTable, TokenIssuer } from '../guard/token/issuer-table.ts'
@@ -24,7 +23,7 @@ export function createIssuersOfFunction (
   const { observing } = options
   const issuers = createDynamicIssuers({ ask, maxIssuers, nowMs: options.surroundings.steadyMs })
   if (!observing) return issuers
-  return { ...issuers, find: observing.patient(issuers.find, () => new Refusal('issuers_unavailable')) }
+  return { ...issuers, find: observing.patient(issuers.find, 'issuers_unavailable') }
 
   async function ask (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
     try {

@@ -1,4 +1,5 @@
 import type { Surroundings } from '../base/surroundings.ts'
+import { Refusal, type RefusalReason } from '../refusal.ts'
 
 /** What would have been answered to a request that passes all the same. */
 export interface Observed {
@@ -52,12 +53,12 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
      * Makes a look-up that delays a request by less than 1 s if its answer does not come, and by nothing while it is
      * known to fail. The look-up itself goes on: its answer says whether the next one waits.
      * @param lookUp rejects only if there is no answer
-     * @param unavailable the refusal if there is no answer
+     * @param reason of the refusal if there is no answer
      * @param isAway whether a rejection means that the next look-up fails too. Default: always
      */
     patient<Args extends unknown[], Found> (
       lookUp: (...args: Args) => Promise<Found>,
-      unavailable: () => Error,
+      reason: RefusalReason,
       isAway: (error: unknown) => boolean = () => true
     ): (...args: Args) => Promise<Found> {
       let isFailing = false
@@ -72,7 +73,7 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
         return new Promise((resolve, reject) => {
           const cancel = after(isFailing ? 0 : LOOK_UP_MS, () => {
             isFailing = true
-            reject(unavailable())
+            reject(new Refusal(reason))
           })
           found.then(resolve, reject).finally(cancel)
         })

@@ -19,7 +19,7 @@ t.test('A look-up without an answer delays one request by a second, and none whi
     () => new Promise<number>((resolve, reject) => {
       answers.push(outcome => outcome instanceof Error ? reject(outcome) : resolve(outcome))
     }),
-    () => new Refusal('keys_unavailable')
+    'keys_unavailable'
   )
   const first = find()
   t.equal(clock.nextMs, 700)
@@ -54,7 +54,7 @@ t.test('A look-up that fails for itself alone says nothing of the next one.', as
   const observing = createObserving('2030-01-02', clock)
   const find = observing.patient(
     (error: Error) => Promise.reject(error),
-    () => new Refusal('introspection_unavailable'),
+    'introspection_unavailable',
     error => (error as Error).message === 'away'
   )
   for (const [message, nextMs] of [['one', 700], ['away', 700], ['one', 0]] as const) {

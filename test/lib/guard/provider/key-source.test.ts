@@ -41,7 +41,6 @@ const HOUR = 60 * MINUTE
 const a = rsaJwk('a', 0x81)
 const b = rsaJwk('b', 0x82)
 
-
 /** What differs from one source to the next: where its keys are, and parts of it. */
 interface SourceOptions extends Partial<KeySourceOptions & ProviderKeysOptions> {
   issuer?: string
