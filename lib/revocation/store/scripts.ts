@@ -28,6 +28,7 @@ const TRIM = 200
 const GROUP = 500
 /** An instance that has said nothing for so long has to read the records again. */
 const PATIENCE_MS = 15_000
+/** After so long, the store forgets an instance that says nothing. */
 export const FORGET_MS = 3_600_000
 
 /** Takes the clock on, by what an instance says that has counted it. */
