@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { connect, createServer as createNetServer, type AddressInfo, type Socket } from 'node:net'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { mock } from 'node:test'
 import tls from 'node:tls'
@@ -386,6 +387,23 @@ waiting.test('A refused request for another protocol has the limits of any other
   await until('it is connected', () => app.connections.open.size > 0)
   await closed()
   t.pass('who reads nothing is ended')
+})
+
+waiting.test('An answer of another kind to a request for another protocol breaks off after a pause, and no stream of events.', async t => {
+  const { url, head, upgrade, upstream } = await startSite(t, { rules: [{ path: '/socket', upgrade: true, ...HASTY }] })
+  const begun: Duplex[] = []
+  upstream.server.on('upgrade', ({ headers }, socket) => {
+    begun.push(socket.on('error', () => {}))
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${headers['x-type']}\r\n\r\ndata: 1\n\n`)
+  })
+  const ask = (type: string) => open(t, url, head('/socket', [...upgrade, `X-Type: ${type}`])).on('error', () => {})
+  const [events, other] = [collect(ask('text/event-stream')), ask('text/plain')]
+  await events.holds('data: 1\n\n')
+  const { got } = collect(other)
+  await once(other, 'close')
+  t.match(got.text, /^HTTP\/1.1 200 [^]*data: 1\n\n\r\n$/, 'no last chunk')
+  begun[0]!.end('data: 2\n\n')
+  await events.holds('data: 2\n\n')
 })
 
 t.test('A slow body does not count as a silent upstream.', async t => {

@@ -1,8 +1,8 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { linesByName } from '../../guard/message.ts'
-import { faultOf, UpstreamError, type AnswerHeaders, type UpstreamAnswer } from './answer.ts'
+import { faultOf, isEventStream, UpstreamError, type AnswerHeaders, type UpstreamAnswer } from './answer.ts'
 import { tlsNameOf } from './origin.ts'
 import type { UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
@@ -64,6 +64,7 @@ export function requestUpgrade (
     servername: tlsNameOf(origin),
     timeout: timeoutSeconds * 1000
   } as object)
+  let awaited: ClientRequest | IncomingMessage = request
   const answer = new Promise<UpgradeAnswer>((resolve, reject) => {
     request.once(
       'upgrade',
@@ -73,10 +74,12 @@ export function requestUpgrade (
       const [status, headers] = [response.statusCode!, headersOf(response)]
       // 101 comes here if it names no protocol.
       const fault = faultOf(status, headers)
-      if (fault) request.destroy(fault)
-      else resolve({ kind: 'refused', status, headers, body: response })
+      if (fault) return request.destroy(fault)
+      // If its request were destroyed, an answer without a length would end as if it were whole.
+      awaited = isEventStream(headers) ? response.setTimeout(0) : response
+      resolve({ kind: 'refused', status, headers, body: response })
     })
-    request.once('timeout', () => request.destroy(new UpstreamError(504, 'The upstream is too slow')))
+    request.once('timeout', () => awaited.destroy(new UpstreamError(504, 'The upstream is too slow')))
     request.once(
       'error',
       error => reject(error instanceof UpstreamError ? error : new UpstreamError(502, 'The upstream failed', error))
