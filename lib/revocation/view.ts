@@ -1,3 +1,4 @@
+import { createBacklog } from './backlog.ts'
 import type { RevocationEntry } from './entry.ts'
 import { createShares, type SharesOptions } from './shares.ts'
 import {
@@ -47,8 +48,6 @@ const SWEEP = 4
 const FULL_SWEEP = 1000
 /** Keys that are compared at once with what the store has shown. Requests must come between. */
 const COMPARED = 20_000
-/** Keys of which it is known by which call the store had them. It is asked for when the store has lost something. */
-const MAX_RECENT = 100_000
 /** The kinds in each table: of cutoffs and ends, of blocks, and of what was undone. */
 const TABLES = ['CLcel', 'bn', 'u']
 const TABLE_OF: Readonly<Record<string, number>> = { block: 1, enable: 1, undo: 2 }
@@ -71,12 +70,7 @@ export function createView (
   const names = issuers && new Map([...issuers, ...transmitters, '*'].map(name => [name, name]))
   /** Of these, only news are held. */
   const senders = new Set(transmitters.filter(name => issuers?.includes(name) === false))
-  /** Keys that the store has, in the order of the calls that have shown it, and the last call that is forgotten. */
-  const recent: { readonly keys: string[], readonly calls: number[] } = { keys: [], calls: [] }
-  let forgotten = -1
-  /** Keys of which the store may know less, the newest last, and those of them that it has since. */
-  let unsaid: string[] = []
-  let confirmed = new Set<string>()
+  const backlog = createBacklog({ keys: () => byKey.keys(), textOf: key => byKey.get(key) })
   /**
    * Keys that the store has shown since it is read anew, and those that are not compared with them yet. Undefined if
    * nothing is forgotten for that.
@@ -94,27 +88,6 @@ export function createView (
   function count (record: RevocationRecord, issuer: string | undefined, by: number): void {
     const holder = fullName(record.holder, issuer)
     for (const [table, share] of shares.entries()) if (has(record, table)) share.change(holder, by)
-  }
-
-  /** The store has what is known of a key, or had it by this call. 0: there is no store. */
-  function confirm (key: string, call: number): void {
-    if (call === 0) return
-    recent.keys.push(key)
-    recent.calls.push(call)
-    if (recent.calls.length <= MAX_RECENT) return
-    recent.keys.splice(0, MAX_RECENT / 2)
-    forgotten = recent.calls.splice(0, MAX_RECENT / 2).at(-1)!
-  }
-
-  /** The store says so itself. */
-  function hear (key: string, call: number): void {
-    confirm(key, call)
-    if (unsaid.length > 0) confirmed.add(key)
-  }
-
-  function doubt (key: string): void {
-    confirmed.delete(key)
-    unsaid.push(key)
   }
 
   function forget (key: string, text: string): void {
@@ -185,7 +158,7 @@ export function createView (
     take (key: string, text: string, call: number, isWhole: boolean): void {
       const knownText = byKey.get(key)
       anew?.seen.add(key)
-      if (knownText === text) return hear(key, call)
+      if (knownText === text) return backlog.hear(key, call)
       const named = issuerOfKey(key)
       const issuer = names && named !== undefined ? names.get(named) : named
       if (issuer !== named) return
@@ -210,8 +183,8 @@ export function createView (
       }
       count(merged, issuer, 1)
       byKey.set(key, written)
-      if (isLonger || (isWhole && written !== text)) doubt(key)
-      else if (written === text) hear(key, call)
+      if (isLonger || (isWhole && written !== text)) backlog.add(key)
+      else if (written === text) backlog.hear(key, call)
       if (known || call === 0) sweep(SWEEP)
     },
     /** What this process knows of a key. */
@@ -219,18 +192,11 @@ export function createView (
     /** From now on, what came by later calls than this one is said to the store. */
     lose (call: number): void {
       anew = undefined
-      if (call < forgotten) {
-        confirmed.clear()
-        unsaid = [...byKey.keys()]
-        return
-      }
-      const last = recent.calls.findLastIndex(number => number <= call)
-      recent.calls.length = last + 1
-      recent.keys.splice(last + 1).forEach(doubt)
+      backlog.lose(call)
     },
     /** The store, which has lost nothing, is read anew. */
     expectAll (): void {
-      anew = unsaid.length > 0 ? undefined : { seen: new Set() }
+      anew = backlog.hasSome() ? undefined : { seen: new Set() }
     },
     /**
      * The store was read: what it has not shown is over there, or was lifted and is over. Returns whether all of that
@@ -251,25 +217,8 @@ export function createView (
       }
       return false
     },
-    hasUnsaid: (): boolean => unsaid.length > 0,
-    /** What the store may not know, the newest first. It is taken to know it once it has answered. */
-    unsaid (limit: number): Array<readonly [key: string, text: string]> {
-      const found: Array<readonly [string, string]> = []
-      while (found.length < limit && unsaid.length > 0) {
-        const key = unsaid.pop()!
-        const text = confirmed.has(key) ? undefined : byKey.get(key)
-        if (text !== undefined) found.push([key, text])
-      }
-      if (unsaid.length === 0) confirmed = new Set()
-      return found
-    },
-    /** The store has what was said, or has not. */
-    said (keys: readonly string[], call: number | undefined): void {
-      for (const key of keys) {
-        if (call === undefined) doubt(key)
-        else confirm(key, call)
-      }
-    },
+    /** What the store may not know. */
+    backlog,
     /**
      * Changes with each record that changes something. A token that was not revoked at one version is not revoked for
      * as long as it stays the same.

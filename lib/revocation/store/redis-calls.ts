@@ -106,7 +106,7 @@ export function createRedisCalls (
       else if (other === undefined) view.take(key, text, number, true)
       else take(key, other, true, number)
     })
-    view.said(known, number)
+    view.backlog.said(known, number)
     return length
   }
 
@@ -177,7 +177,7 @@ export function createRedisCalls (
       inTurn(async () => {
         const waiting: Sent[] = []
         const next = (): void => {
-          const records = goesOn() ? view.unsaid(PAGE) : []
+          const records = goesOn() ? view.backlog.take(PAGE) : []
           if (records.length === 0) return
           waiting.push(send(call, records.map(([key, text]) => ['restore', key, text] as const), restoring))
         }
@@ -190,7 +190,7 @@ export function createRedisCalls (
             waiting.shift()
           }
         } finally {
-          for (const { given } of waiting) view.said(given.map(([, key]) => key), undefined)
+          for (const { given } of waiting) view.backlog.putBack(given.map(([, key]) => key))
         }
       }),
     /**

@@ -113,7 +113,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   /** Looks at what has changed, and then does some of what is to be done. Requests come between two steps. */
   async function step (own: number): Promise<void> {
     const askedMs = steadyMs()
-    const isRestored = isRestoring && !view.hasUnsaid()
+    const isRestored = isRestoring && !view.backlog.hasSome()
     const page = await calls.read(call, isRestoring && !isRestored, patienceMs)
     if (!isCurrent(own)) return
     if (page.epoch !== epoch) {
@@ -134,13 +134,13 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     }
     isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
     // What others say meanwhile need not be said.
-    if (page.isWhole && view.hasUnsaid()) {
+    if (page.isWhole && view.backlog.hasSome()) {
       await calls.restore(call, forMs(STEP_MS, own), isRestoring ? patienceMs : undefined)
     }
     const isSettled = !isRestoring && !page.isWaited && page.epoch === settledEpoch
     if (!isSettled) heardMs = -Infinity
     if (cursor !== undefined) return await scan(own)
-    if (!page.isWhole || view.hasUnsaid() || isRestoring) return
+    if (!page.isWhole || view.backlog.hasSome() || isRestoring) return
     if (isSettled) {
       heardMs = askedMs
       await clean()

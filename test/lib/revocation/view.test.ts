@@ -59,6 +59,10 @@ function start (given: Partial<ViewOptions> = {}) {
     ...view,
     clock,
     news,
+    hasUnsaid: view.backlog.hasSome,
+    unsaid: view.backlog.take,
+    said: view.backlog.said,
+    putBack: view.backlog.putBack,
     // It does all that it does at once.
     take: (...entries: RevocationEntry[]) => { store.append(entries) },
     hear: (key: string, record: RevocationRecord, call = 1, isWhole = true) =>
@@ -454,13 +458,13 @@ t.test('News that come late change nothing, and later ones do', async t => {
 })
 
 t.test('What the store may not know is said to it, the newest first', async t => {
-  const { hear, lose, unsaid, said, hasUnsaid, pass } = start({ issuers: [A] })
+  const { hear, lose, unsaid, said, putBack, hasUnsaid, pass } = start({ issuers: [A] })
   const keysOf = (limit = 9) => unsaid(limit).map(([key]) => key)
   for (const n of [1, 2, 3, 4]) hear(k(n), record(), n)
   t.equal(hasUnsaid(), false)
   lose(2)
   t.strictSame([keysOf(1), keysOf()], [[k(4)], [k(3)]])
-  said([k(4)], undefined)
+  putBack([k(4)])
   said([k(3)], 7)
   t.strictSame(keysOf(), [k(4)], 'what could not be said is said later')
   said([k(4)], 6)
@@ -536,7 +540,7 @@ t.test('Repeats and any order of entries give the same answers', async t => {
 })
 
 t.test('What the store has lost is said to it again, the newest first, but for what it has since', async t => {
-  const { hear, lose, unsaid, said, hasUnsaid } = start()
+  const { hear, lose, unsaid, said, putBack, hasUnsaid } = start()
   const names = (limit = 10) => unsaid(limit).map(([key]) => key)
   const keys = ['a', 'b', 'c', 'd'].map(k)
   const [, b, c, d] = keys as [string, string, string, string]
@@ -548,7 +552,7 @@ t.test('What the store has lost is said to it again, the newest first, but for w
   lose(-1)
   t.strictSame(names(), [b], 'what came by no call was never in a store')
   said([b, c], 5)
-  said([d], undefined)
+  putBack([d])
   again(d, 6)
   t.strictSame(names(), [], 'the only one is there since')
   lose(5)
@@ -556,7 +560,7 @@ t.test('What the store has lost is said to it again, the newest first, but for w
   lose(4)
   again(b, 7)
   t.strictSame(names(), [c])
-  said([c, b], undefined)
+  putBack([c, b])
   t.strictSame(names(), [b, c], 'it was not taken')
   lose(6)
   t.strictSame(names(), [b])
