@@ -36,7 +36,8 @@ core.register_action("holdfast", { "http-req" }, function(txn)
   local question = {
     ["x-original-method"] = { txn.f:method() },
     ["x-original-url"] = { scheme .. "://" .. (hosts[1] or "") .. txn.f:pathq() },
-    ["x-request-id"] = values(received["x-request-id"])
+    ["x-request-id"] = values(received["x-request-id"]),
+    ["x-forwarded-for"] = { txn.f:src() }
   }
   for _, name in ipairs(SENT) do
     local lines = values(received[name])

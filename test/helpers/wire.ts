@@ -9,14 +9,16 @@ export interface WireAnswer {
   body: string
 }
 
-/** Sends the very bytes of a request and reads the answer until the server closes. Lines are joined by CR LF. */
-export function sendRaw (url: string, lines: readonly string[]): Promise<WireAnswer> {
+/**
+ * Sends the very bytes of a request and reads the answer until the server closes. Lines are joined by CR LF.
+ * @param localAddress of the client
+ */
+export function sendRaw (url: string, lines: readonly string[], localAddress?: string): Promise<WireAnswer> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     let text = ''
     const socket = connect(
-      Number(port),
-      hostname,
+      { port: Number(port), host: hostname, localAddress },
       () => socket.write(Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'))
     )
     socket.setEncoding('latin1')

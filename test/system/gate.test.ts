@@ -303,9 +303,12 @@ async function tryNonces (t: Test, site: GatedSite) {
 
 async function tryHoles (t: Test, site: GatedSite) {
   const { url, upstream, send, proofLines } = site
-  const { log } = await site.replaceGate()
+  const { log } = await site.replaceGate({ AUDIT: 'log' })
   const { host } = new URL(url)
   const { cleansPaths } = site.proxy
+  const lines = ['GET /api/x HTTP/1.1', `Host: ${host}`, `X-Forwarded-For: ${FORGED_ADDRESS}`, 'Connection: close']
+  t.equal((await sendRaw(url, lines, '127.0.0.2')).status, 401)
+  t.equal(log.findLast(({ event }) => event === 'decision')!.ip, '127.0.0.2', 'the gate knows the address of the client')
   const { headers: { 'keep-alive': promise } } = await send('/open/x', [])
   t.equal(promise, undefined, 'the application promises nothing for the proxy')
   const arrivedWith = async (title: string, target: string, lines: readonly string[]) => {
