@@ -122,6 +122,8 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
       // The client need not send what is not read.
       if (Number(request.raw.headers['content-length']) > maxBytes) throw bodyTooLarge()
       goAhead(request, reply)
+      // Its token may end before the body has come.
+      app.holdfastGuard.endWithToken?.(request)
       const { auth, raw } = request
       const caller = auth ? { issuer: auth.issuer, subject: request.user!.sub } : undefined
       return readWhole(raw, reply.raw, sendersOf(addressOf(request), caller))

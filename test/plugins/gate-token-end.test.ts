@@ -5,6 +5,7 @@ import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/listen.ts'
 
@@ -115,3 +116,34 @@ t.test(
     t.strictSame(log.filter(({ msg }) => msg === 'request ended').map(({ end }) => end), ['token_ended'])
   }
 )
+
+t.test('A message does not reach the upstream if its token ends before it is whole, and another one does', async t => {
+  const issuer = await startIssuer(t)
+  const { origin, arrived } = await startUpstream(t)
+  const { url, log } = await startApp(t, issuer, {
+    IDP_CLOCK_TOLERANCE_SECONDS: 0,
+    REVOCATION: { operators: { scope: 'revoke' } },
+    GATE: { upstream: origin, rules: [{ path: '/mcp', mcp: { methods: ['ping'] } }] }
+  })
+  const message = '{"id":1,"method":"ping"}'
+  const begin = async (exp: number) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    socket.write(
+      'POST /mcp HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n' +
+        `Content-Length: ${message.length}\r\nAuthorization: Bearer ${issuer.token({ exp })}\r\n\r\n`
+    )
+    // Then the body is read.
+    t.match(String(await once(socket, 'data')), /^HTTP\/1.1 100 /)
+    return socket
+  }
+  const [ended, other] = [await begin(nowSeconds() + LIFE_SECONDS), await begin(nowSeconds() + 2 * LIFE_SECONDS)]
+  await atAnotherTime(LIFE_SECONDS, () => once(ended, 'close'))
+  other.write(message)
+  t.match(String(await once(other, 'data')), /^HTTP\/1.1 200 /)
+  t.strictSame(arrived.map(({ body }) => body), [message])
+  t.strictSame(log.filter(({ msg }) => /ended$/.test(msg)).map(({ msg, end, reason }) => [msg, end ?? reason]), [
+    ['open answer ended', 'token_expired'],
+    ['request ended', 'token_ended']
+  ])
+})
