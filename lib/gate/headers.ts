@@ -146,7 +146,7 @@ export function createUpstreamHeaders (
     const known = verdicts.get(written)
     if (known !== undefined) return known
     const name = written.toLowerCase()
-    if (name === 'authorization' || name === 'dpop') return passCredentials()
+    if (name === 'authorization' || name === 'dpop') return passCredentials() && !isWithheld(name)
     // This service itself answers `Expect`.
     const verdict = !HOP_BY_HOP.has(name) && name !== 'expect' && (name !== 'host' || host === undefined) &&
       !isWithheld(name)
