@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 type Done = (error?: Error | null) => void
 
 const HEAD = 'HTTP/1.1 100'
+const INTERIM = 'HTTP/1.1 1'
 const END_OF_HEAD = '\r\n\r\n'
 
 /** A connection to an upstream, as undici is to have it. */
@@ -41,14 +42,20 @@ function dropContinues (socket: Socket): UpstreamConnection {
     let chunk = read(size) as Buffer | null
     if (!isHeadDue) return chunk
     while (chunk !== null) {
-      const bytes = held ? Buffer.concat([held, chunk]) : chunk
+      const passed: Buffer[] = []
+      let rest = held ? Buffer.concat([held, chunk]) : chunk
       held = undefined
-      const rest = withoutContinue(bytes)
-      if (rest === undefined) held = bytes
-      else if (rest.length > 0) {
-        isHeadDue = false
-        return rest
+      let end = endOfInterim(rest)
+      for (; end > 0; end = endOfInterim(rest)) {
+        if (!isContinue(rest)) passed.push(rest.subarray(0, end))
+        rest = rest.subarray(end)
       }
+      if (end === 0) {
+        isHeadDue = false
+        return passed.length === 0 ? rest : Buffer.concat([...passed, rest])
+      }
+      held = rest
+      if (passed.length > 0) return Buffer.concat(passed)
       chunk = read(size)
     }
     return null
@@ -60,14 +67,16 @@ function dropContinues (socket: Socket): UpstreamConnection {
   }
 }
 
-/** What follows the interim answers 100, or undefined if more must come to know. */
-function withoutContinue (bytes: Buffer): Buffer | undefined {
-  if (bytes.length < HEAD.length) return HEAD.startsWith(bytes.toString('latin1')) ? undefined : bytes
-  if (!bytes.subarray(0, HEAD.length).equals(Buffer.from(HEAD))) return bytes
+/** Where the interim answer ends that begins here. 0: none does. -1: more must come to know. */
+function endOfInterim (bytes: Buffer): number {
+  const start = bytes.toString('latin1', 0, HEAD.length)
+  if (start.length < HEAD.length) return HEAD.startsWith(start.slice(0, INTERIM.length)) ? -1 : 0
+  if (!start.startsWith(INTERIM) || start.endsWith('101')) return 0
   const end = bytes.indexOf(END_OF_HEAD)
-  if (end === -1) return bytes.length > MAX_HEAD_BYTES ? bytes : undefined
-  const rest = bytes.subarray(end + END_OF_HEAD.length)
-  return rest.length === 0 ? rest : withoutContinue(rest)
+  if (end === -1) return bytes.length > MAX_HEAD_BYTES ? 0 : -1
+  return end + END_OF_HEAD.length
 }
 /** Node takes no larger head. */
 const MAX_HEAD_BYTES = 16 * 1024
+
+const isContinue = (bytes: Buffer): boolean => bytes.toString('latin1', 0, HEAD.length) === HEAD

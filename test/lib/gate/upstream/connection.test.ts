@@ -37,6 +37,7 @@ t.test('What an upstream has sent is read although it has closed, and other fail
 })
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\nA: b\r\n\r\n'
+const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
 const HUGE = `HTTP/1.1 100${'x'.repeat(16 * 1024 - 12)}`
 
@@ -51,7 +52,9 @@ t.test('Before the head of an answer each 100 is dropped, in whatever pieces it 
     [['HTTP/1.1 1', undefined, '00\r\n\r\nHTTP/1.1 200'], [undefined, 'HTTP/1.1 200']],
     [['HTTQ', HEAD], ['HTTQ', HEAD]],
     [['HTTP/1.1 101 x'], ['HTTP/1.1 101 x']],
-    [['HTTP/1.1 10', '3 x'], ['HTTP/1.1 103 x']],
+    [['HTTP/1.1 10', '2 x'], [undefined]],
+    [[`${HINTS}${CONTINUE}${HEAD}`], [HINTS + HEAD]],
+    [[HINTS, CONTINUE, `${CONTINUE}${HINTS}`, HEAD, CONTINUE], [HINTS, HINTS, HEAD, CONTINUE]],
     [[HUGE, `\r\n\r\n${HEAD}`], [HEAD]],
     [[HUGE, 'x'], [`${HUGE}x`]]
   ]
