@@ -93,6 +93,8 @@ export default fp(async (app: FastifyInstance) => {
       connections.dropped++
     })
     server.off('request', handler).on('request', handleInTurn).on('connect', refuseConnect)
+    // RFC 9110 section 10.1.1: what a client expects may be ignored. Node would answer by itself, without hooks.
+    server.on('checkExpectation', handleInTurn)
     answerHalfClosed(server)
     if (server === main) return
     server.maxConnections = main.maxConnections

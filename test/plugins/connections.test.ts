@@ -355,6 +355,8 @@ t.test('Each limit holds on a second server as on the first', async t => {
   )
   await until(() => upgrading.answers() === 1)
   upgrading.socket.destroy()
+  const expecting = LIVE.replace('Host', 'Expect: more\r\nConnection: close\r\nHost')
+  t.match(await ask(expecting), /^HTTP\/1\.1 200 .*cache-control: no-store/s)
   t.match(await ask('no HTTP\r\n\r\n'), /^HTTP\/1\.1 400 .*The request is not valid HTTP/s)
   const lines = (count: number) =>
     `GET /api/private HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${'A:\r\n'.repeat(count)}\r\n`
