@@ -40,7 +40,8 @@ function configuredResource (settings: ResourceSettings): string | undefined {
 
 /** Whether an audience can be the identifier of a resource (RFC 9728 section 1.2). */
 function isIdentifier (audience: string): boolean {
-  return /^https:\/\/[^#]+$/.test(audience) && URL.canParse(audience)
+  // The URL parser would leave a back-slash of a query in the challenge.
+  return /^https:\/\/[^#\\]+$/i.test(audience) && URL.canParse(audience)
 }
 
 /**
@@ -123,11 +124,12 @@ export function insertedPath (resource: string): string {
 }
 
 /**
- * Where the metadata of a resource stands: the well-known path goes between host and path of its identifier (RFC 9728
- * section 3.1).
+ * Where the metadata of a resource stands: the well-known path goes between host and path or query of its identifier
+ * (RFC 9728 section 3.1).
  */
 function metadataLocation (resource: string): string {
-  return new URL(resource).origin + METADATA_PATH + insertedPath(resource)
+  const { origin, search } = new URL(resource)
+  return origin + METADATA_PATH + insertedPath(resource) + search
 }
 
 /**

@@ -76,6 +76,18 @@ t.test('The resource is a possible audience of a token: RESOURCE, else the audie
       warnings: []
     },
     {
+      title: 'the audience, in capitals',
+      settings: { IDP_AUDIENCE: 'HTTPS://API.holdfast.test/V1' },
+      resource: 'HTTPS://API.holdfast.test/V1',
+      warnings: []
+    },
+    {
+      title: 'an audience with a back-slash',
+      settings: { IDP_AUDIENCE: 'https://api.holdfast.test/?\\', PUBLIC_URL: 'https://www.holdfast.test' },
+      resource: 'https://www.holdfast.test',
+      warnings: differs
+    },
+    {
       title: 'PUBLIC_URL',
       settings: { IDP_AUDIENCE: 'api', PUBLIC_URL: 'https://www.holdfast.test/svc/' },
       resource: 'https://www.holdfast.test/svc',
@@ -356,6 +368,14 @@ t.test('Without PUBLIC_URL challenges point to the metadata of RESOURCE', async 
     pointersOf((await ask('/api/private')).headers['www-authenticate'])[0],
     `https://www.holdfast.test${PATH}/v1`
   )
+})
+
+t.test('The location of metadata has the query of the resource, and leads to it.', async t => {
+  const origin = 'https://www.holdfast.test'
+  const { ask } = await start(t, { PUBLIC_URL: origin, IDP_AUDIENCE: `${origin}/v1?team=a` })
+  const [url] = pointersOf((await ask('/api/private')).headers['www-authenticate'])
+  t.equal(url, `${origin}${PATH}/v1?team=a`)
+  t.equal((await ask(url!.slice(origin.length))).json().resource, `${origin}/v1?team=a`)
 })
 
 t.test('A service that is mounted under a path is described with that path', async t => {
