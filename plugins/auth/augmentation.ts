@@ -11,11 +11,11 @@ import type { AccessTokenClaims } from '../../lib/guard/token/access-token-claim
 import type { OpenAnswers } from './open-answers.ts'
 
 /**
- * A guard of a route: a hook for onRequest, or for a later phase before the handler. It says nothing of the kind of
- * server, logger or schema, so it fits into every app.
+ * A guard of a route: a hook for onRequest, or for a later phase before the handler (preParsing has a payload before
+ * `done`). It says nothing of the kind of server, logger or schema, so it fits into every app.
  */
 export interface GuardHook {
-  (request: { readonly raw: object }, reply: object, done: (error?: Error) => void): void
+  (request: { readonly raw: object }, reply: object, doneOrPayload: object, done?: (error?: Error) => void): void
   /** What the route asks for, for the API description. */
   readonly requirement: Requirement
 }

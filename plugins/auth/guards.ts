@@ -26,7 +26,7 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
     'authenticate',
     asGuard(function (...args: unknown[]) {
       if (args.length === 0) return anyToken
-      if (typeof args[2] !== 'function') refuseArguments()
+      if (args.length < 3 || typeof args.at(-1) !== 'function') refuseArguments()
       return Reflect.apply(anyToken, app, args)
     }, ANY_TOKEN) as FastifyInstance['authenticate']
   )
@@ -35,7 +35,8 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
 
   function guardHook (requirement: Requirement): GuardHook {
     return asGuard(
-      (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) =>
+      // Only a hook for preParsing gets a payload before its callback.
+      (request: FastifyRequest, _reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) =>
         admit(request, requirement, done),
       requirement
     ) as GuardHook

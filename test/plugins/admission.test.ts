@@ -212,6 +212,25 @@ t.test('A guard that is made before its plugin has loaded throws, so no route is
   }
 })
 
+t.test('A guard may be a hook for each phase before the handler', async t => {
+  const issuer = await startIssuer(t)
+  const app = await startOther(t, issuer)
+  const guards = { called: app.authenticate(), bare: app.authenticate, scoped: app.requireScope('a') }
+  const headers = { authorization: `Bearer ${issuer.token({ scope: 'a' })}` }
+  const urls = ['onRequest', 'preParsing', 'preValidation', 'preHandler'].flatMap(phase =>
+    Object.entries(guards).map(([name, guard]) => {
+      const url = `/${phase}/${name}`
+      app.post(url, { [phase]: guard }, ({ user, body }) => ({ sub: user.sub, body }))
+      return url
+    })
+  )
+  const post = { method: 'POST', payload: { item: 7 } } as const
+  for (const url of urls) {
+    t.equal((await app.inject({ ...post, url })).statusCode, 401, url)
+    t.strictSame((await app.inject({ ...post, url, headers })).json(), { sub: 'user-1', body: { item: 7 } }, url)
+  }
+})
+
 t.test('Invalid arguments throw when the route is made', async t => {
   const app = await startOther(t, await startIssuer(t))
   const requireScope = app.requireScope as unknown as (...args: unknown[]) => unknown
@@ -242,7 +261,7 @@ t.test('Invalid arguments throw when the route is made', async t => {
   }
 
   const authenticate = app.authenticate as (...args: unknown[]) => unknown
-  for (const args of [['read:messages'], [{}], [undefined], [{}, {}], [{}, {}, 'done']]) {
+  for (const args of [['read:messages'], [{}], [undefined], [{}, {}], [{}, {}, 'done'], [() => {}]]) {
     t.throws(() => authenticate(...args), /^authenticate takes no arguments/, JSON.stringify(args))
   }
 })

@@ -76,6 +76,7 @@ export function theGuards (app: FastifyInstance): void {
   const hooks: onRequestHookHandler[] = [app.authenticate, guard, app.requireScope('a')]
   app.get('/', { onRequest: hooks }, request => request.user.sub)
   app.get('/bare', { onRequest: app.authenticate }, request => request.user.sub)
+  app.get('/later', { preParsing: guard, preValidation: guard, preHandler: [guard] }, request => request.user.sub)
 
   // @ts-expect-error scopes are for requireScope
   app.authenticate('read:messages')
