@@ -83,6 +83,8 @@ export function serverOptions (settings: Settings): ServerOptions {
       headersTimeout: 10_000,
       // Node checks the two time limits for requests only at this interval.
       connectionsCheckingInterval: 1000,
+      // The answer to a request without a host is ours, as any other.
+      requireHostHeader: false,
       ServerResponse: OnePieceResponse,
       ...(isUpgraded && { IncomingMessage: createUpgradableMessage(isUpgraded) })
     },

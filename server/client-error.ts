@@ -18,6 +18,12 @@ export function refuseConnect (this: Server, _request: IncomingMessage, socket: 
   else this.emit('clientError', Object.assign(new Error('CONNECT'), { code: 'CONNECT' }), socket)
 }
 
+/** Refuses a request of HTTP/1.1 that names no host (RFC 9112 section 3.2). By itself, Node answers without a body. */
+export function refuseHostless ({ socket }: IncomingMessage): void {
+  const { server } = socket as Socket & { readonly server: Server }
+  server.emit('clientError', Object.assign(new Error('no Host'), { code: 'HOST_MISSING' }), socket)
+}
+
 /**
  * The status for a request that Node's parser refuses, or undefined if there can be no answer: the client has gone, or
  * an answer has begun, as when a body breaks off, so that a second one would be read as the answer to the next request.
