@@ -65,9 +65,6 @@ export interface TestClientOptions {
   readonly tokenFor: (jkt: string) => string
 }
 
-/** The default host of `inject`. */
-const INJECTED_ORIGIN = 'http://localhost'
-
 export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOptions): TestClient {
   const key = makeProofKey()
   const token = tokenFor(key.jkt)
@@ -101,10 +98,11 @@ export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOption
     return typeof nonce === 'string' && String(challenge).includes('use_dpop_nonce') ? attempt(nonce) : first
   }
 
-  function absolute ({ url, headers = {} }: Exclude<InjectedRequest, string>): string {
+  /** As `inject` chooses the host. */
+  function absolute ({ url, headers = {}, authority = 'localhost' }: Exclude<InjectedRequest, string>): string {
     if (publicUrl !== undefined) return publicUrl.replace(/\/$/, '') + url
-    const { host } = headers
-    return new URL(url, host === undefined ? INJECTED_ORIGIN : `http://${String(host)}`).href
+    const [, host = authority] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'host') ?? []
+    return new URL(url, `http://${String(host)}`).href
   }
 
   return {

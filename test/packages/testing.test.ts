@@ -103,7 +103,9 @@ t.test('A DPoP client of the test issuer passes once; a replay and a thief do no
   const app = await appWith(t, { ...idp.options, idp: { ...idp.options.idp, dpopMode: 'REQUIRED' } })
   const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
   t.equal(summary(await client.inject(app, '/orders?page=2')), '200 ann')
-  t.equal(summary(await client.inject(app, { url: '/orders', headers: { host: 'api.example' } })), '200 ann')
+  for (const to of [{ headers: { host: 'api.example' } }, { headers: { Host: 'api.example' } }, { authority: 'x:1' }]) {
+    t.equal(summary(await client.inject(app, { url: '/orders', ...to })), '200 ann', JSON.stringify(to))
+  }
   t.equal(
     summary(await app.inject({ url: '/orders', headers: client.headers('GET', 'http://localhost/orders') })),
     '200 ann'
