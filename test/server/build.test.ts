@@ -21,6 +21,8 @@ t.test('A port or address that is not available is reported in one sentence, and
   )
   t.match(failure('EACCES'), /^Port 8000 of 127\.0\.0\.1 may not be opened/)
   t.match(failure('EADDRNOTAVAIL'), /^127\.0\.0\.1 is not an address of this machine/)
+  const unknown = Object.assign(new Error('no such name'), { code: 'ENOTFOUND', hostname: 'x.invalid' })
+  t.match(listenFailure(unknown), /^x\.invalid is not an address of this machine/)
   t.equal(failure('EMFILE'), undefined)
   t.match(
     listenFailure(Object.assign(new Error('taken'), { code: 'EADDRINUSE', setting: 'gate.grpcPort' })),
