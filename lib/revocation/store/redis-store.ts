@@ -21,6 +21,8 @@ const STEP_MS = 50
 /** Between two looks at the changes while the records are read, and two pages that are looked at for what is over. */
 const LOOK_MS = 250
 const CLEAN_MS = 1000
+/** Between two looks at the policy of the server, which may be set at any time. */
+const POLICY_MS = 1000
 /** Where a page had more that was over, the next one need not wait. */
 const MANY = 100
 
@@ -61,6 +63,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   let epoch = ''
   let settledEpoch: string | undefined
   let cleanAt = { cursor: '0', ms: 0 }
+  let policyAtMs = -Infinity
   let isClosed = false
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
@@ -100,7 +103,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
 
   async function follow (own: number): Promise<void> {
     try {
-      while (isCurrent(own)) await step(own)
+      while (isCurrent(own)) await (steadyMs() < policyAtMs ? step(own) : verifyPolicy())
     } catch (error) {
       if (!isCurrent(own)) return
       fail(error as Error)
@@ -108,6 +111,11 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
         if (isCurrent(own)) follow(++turn)
       })
     }
+  }
+
+  async function verifyPolicy (): Promise<void> {
+    await calls.verifyPolicy(call)
+    policyAtMs = steadyMs() + POLICY_MS
   }
 
   /** Looks at what has changed, and then does some of what is to be done. Requests come between two steps. */
