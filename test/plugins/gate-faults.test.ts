@@ -390,19 +390,25 @@ waiting.test('A refused request for another protocol has the limits of any other
 })
 
 waiting.test('An answer of another kind to a request for another protocol breaks off after a pause, and no stream of events.', async t => {
-  const { url, head, upgrade, upstream } = await startSite(t, { rules: [{ path: '/socket', upgrade: true, ...HASTY }] })
-  const begun: Duplex[] = []
+  const rules = [{ path: '/socket', upgrade: true, timeoutSeconds: 3 }]
+  const { url, head, upgrade, upstream } = await startSite(t, { rules })
+  const begun = new Map<unknown, Duplex>()
   upstream.server.on('upgrade', ({ headers }, socket) => {
-    begun.push(socket.on('error', () => {}))
-    socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${headers['x-type']}\r\n\r\ndata: 1\n\n`)
+    const type = headers['x-type']
+    begun.set(type, socket.on('error', () => {}))
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\n\r\ndata: 1\n\n`)
   })
-  const ask = (type: string) => open(t, url, head('/socket', [...upgrade, `X-Type: ${type}`])).on('error', () => {})
-  const [events, other] = [collect(ask('text/event-stream')), ask('text/plain')]
+  const ask = (type: string) => {
+    const socket = open(t, url, head('/socket', [...upgrade, `X-Type: ${type}`])).on('error', () => {})
+    return { ...collect(socket), closed: new Promise(resolve => socket.once('close', resolve)) }
+  }
+  const events = ask('text/event-stream')
   await events.holds('data: 1\n\n')
-  const { got } = collect(other)
-  await once(other, 'close')
-  t.match(got.text, /^HTTP\/1.1 200 [^]*data: 1\n\n\r\n$/, 'no last chunk')
-  begun[0]!.end('data: 2\n\n')
+  // It begins later, and so does its pause.
+  const other = ask('text/plain')
+  await other.closed
+  t.match(other.got.text, /^HTTP\/1.1 200 [^]*data: 1\n\n\r\n$/, 'no last chunk')
+  begun.get('text/event-stream')!.end('data: 2\n\n')
   await events.holds('data: 2\n\n')
 })
 
