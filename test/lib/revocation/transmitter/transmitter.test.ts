@@ -332,15 +332,16 @@ t.test('A stream whose verification does not come back is failing, and one that 
 
 t.test('A state that is asked for is announced under the name of the transmitter', async t => {
   const entries: RevocationEntry[] = []
-  const { stream: { sender: { name } } } = await start(t, {
+  const { remote, stream: { sender: { name } } } = await start(t, {
     delivery: 'push',
     audience: 'receiver',
     announce: async entry => {
       entries.push(entry)
     }
   })
-  await until('it is announced', () => entries.length > 0)
+  await received(remote, 'POST /verify', 1)
   t.hasStrict(entries[0], { key: `asked ${name}`, source: name, sender: name })
+  t.equal(entries.length, 2, 'once more if it is not heard, and no more than that')
 })
 
 t.test('A state is announced again where news of a clock ahead of ours stood in a store that was not read', async t => {
