@@ -211,6 +211,8 @@ t.test('Each kind of failure is named, with the values compared and the cure.', 
     t.equal(code, 1, expected)
     t.equal(reason(text), expected)
   }
+  const { text } = await run(OFFLINE, { input: har({ lines: [['authorization', 'api.example']] }) })
+  t.equal(reason(text), 'scheme_not_offered', 'a value that equals the host is no second host')
 })
 
 t.test('An opaque token is explained, and it is introspected only with --introspect.', async t => {

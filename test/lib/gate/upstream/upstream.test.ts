@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
@@ -378,4 +379,28 @@ t.test('An answer that breaks off fails for its first reason.', async t => {
   const again = beginExchange()
   again.exchange.onRequestStart(again.controller)
   t.equal(await again.outcome, 'failed with 502: The upstream failed', 'a second sending')
+})
+
+t.test('An upstream that does not speak TLS is waited for, until it ends the connection.', async t => {
+  const server = createTcpServer(socket => {
+    setTimeout(() => socket.destroy(), 100)
+  })
+  const port = await listen(t, server)
+  const upstream = createUpstream({
+    origin: `https://127.0.0.1:${port}`,
+    timeoutSeconds: 20,
+    idleSeconds: 4,
+    bodyLimit: 4,
+    surroundings: createTimers().surroundings
+  })
+  t.teardown(() => upstream.close())
+  const { answer } = upstream.send({
+    method: 'GET',
+    target: '/',
+    headers: [],
+    body: undefined,
+    timeoutSeconds: 20,
+    onInterim () {}
+  })
+  await t.rejects(answer, { statusCode: 502, cause: { code: 'ECONNRESET' } })
 })

@@ -124,6 +124,8 @@ t.test('A log of the version before becomes records, once, and is in force from 
   await row('other', 'cutoff', { standing: 'other', sender: 'https://t.example', at: at - 12 })
   await row('long', 'end', { key: keyOf(['sub', ISSUER, LONG]).split(' ').slice(0, 2).join(' ') })
   await row('stream', 'state', { key: `stream ${ISSUER}`, event: 'paused' })
+  await row('untimed', 'end', { t: 'x' })
+  await row('undated', 'end', { at: 'x' })
   for (const text of ['{', '{}']) await server.command('XADD', LOG, '*', 'e', text)
   for (const [name, text] of [['clock', clockMs], ['epoch', 'e'], ['cleaned', '0-0']]) {
     await server.command('SET', `{holdfast:revocation}:${name}`, String(text))
@@ -158,6 +160,7 @@ t.test('A log of the version before becomes records, once, and is in force from 
   t.ok(news.includes('paused'))
   const names = ['log', 'clock', 'epoch', 'cleaned'].map(name => `{holdfast:revocation}:${name}`)
   t.equal(await server.command('EXISTS', ...names), '0')
+  for (const sub of ['untimed', 'undated']) t.equal(await server.command('HEXISTS', RECORDS, k(sub)), '0', sub)
   ahead = 2000
   await until('an entry keeps its age', () => !late.isRevoked('ended'))
   t.equal(late.isRevoked('cut'), true)
