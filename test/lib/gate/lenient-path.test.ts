@@ -86,6 +86,10 @@ t.test('A path is taken for that of a rule if any program may read it so, and th
   }
   t.strictSame(NONE.filter(path => router.find('GET', path).length > 0), [])
   t.strictSame(router.find('POST', '/a/b'), [])
+  const rooted = createLenientRouter<string>()
+  for (const path of ['/', '/*']) rooted.add('GET', path, path)
+  t.strictSame([...new Set(['/', '/a'].flatMap(path => rooted.find('GET', path)))], ['/', '/*'])
+  t.strictSame([...new Set(rooted.find('GET', '/'))], ['/'], 'a path is not empty')
 })
 
 t.test('Fixed signs are more specific than the end of a path, a slash, an expression, a parameter and the rest', async t => {

@@ -96,3 +96,12 @@ t.test('Keys are short, and say apart what differs', async t => {
   t.equal(issuerOfKey(keyOf(['jkt', 'k'.repeat(60_000)])), undefined, 'no issuer has made a key')
   t.not(long, keyOf(['sub', 'https://i.example', 'u'.repeat(60_001)]))
 })
+
+t.test('A key of more than 200 characters is a hash, with the issuer behind it', t => {
+  const rest = keyOf(['sub', ISSUER, '']).length
+  const [whole, hashed] = [200, 201].map(length => keyOf(['sub', ISSUER, 'x'.repeat(length - rest)])) as [string, string]
+  t.equal(whole.length, 200)
+  t.match(hashed, /^sub [\w-]{43} https:/)
+  t.equal(issuerOfKey(hashed), issuerOfKey(whole))
+  t.end()
+})
