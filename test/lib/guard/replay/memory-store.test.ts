@@ -459,6 +459,20 @@ t.test('seconds count without a sign, until the year 2106', t => {
   t.end()
 })
 
+t.test('keys are told apart, whatever the random bytes are', t => {
+  for (const byte of [0, 2, 254, 255]) {
+    const store = createMemoryStore({
+      max: 1000,
+      now: () => START,
+      steadyMs: () => 0,
+      randomBytes: size => Buffer.alloc(size, byte)
+    })
+    const outcomes = Array.from({ length: 500 }, (_, n) => record(store, idOf(n), jktOf(n), START + 60))
+    t.strictSame([...new Set(outcomes)], ['first'], `${byte}`)
+  }
+  t.end()
+})
+
 t.test('a proof passes only once, even if the clock is set behind the year 2106', async t => {
   for (const start of [2 ** 32 - 200_000, 2 ** 32 - 100, 2 ** 32 + 5000, 2 ** 33]) {
     const world = createWorld(10, start)
