@@ -153,12 +153,13 @@ function byRules (
   judgement: GateJudgement | undefined,
   claims: JsonObject | undefined
 ): ToldExplanation {
+  const isOpen = judgement?.kind === 'open'
   if (judgement && 'asked' in judgement) {
-    const isOpen = judgement.kind === 'open'
     if (!isOpen && explanation.refusal) return explanation
     const refusal = judgeArguments(judgement.asked ?? [], isOpen ? {} : claims)
-    return refusal ? { ...explanation, verdict: 'refused', refusal } : explanation
+    if (refusal) return { ...explanation, verdict: 'refused', refusal }
   }
+  if (isOpen) return { ...explanation, verdict: 'accepted', refusal: undefined }
   if (judgement?.kind !== 'refused' || (!judgement.isFirst && explanation.refusal?.status === 401)) return explanation
   const { refusal, isFirst } = judgement
   return { ...(isFirst ? unreached(explanation) : explanation), verdict: 'refused', refusal }

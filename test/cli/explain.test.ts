@@ -342,7 +342,10 @@ t.test('Route, proxy and public address are taken into account.', async t => {
     input: curl('2', { ...dpop({ htu: svc }), url: svc })
   })
   t.equal(reason(prefixed.text), undefined)
-  t.equal((await run(OFFLINE, { input: curl('1.1', { ...bearer(), url: 'https://api.example/api/public' }) })).code, 0)
+  for (const { lines } of [bearer(), sent({})]) {
+    const { code } = await run(OFFLINE, { input: curl('1.1', { lines, url: 'https://api.example/api/public' }) })
+    t.equal(code, 0, `${lines.length} of credentials`)
+  }
   const unknown = { ...bearer(), url: 'https://api.example/nothing', answered: [404] } as const
   t.equal((await run(OFFLINE, { input: curl('1.1', unknown) })).code, 0)
   const elsewhere = { ...bearer(), url: 'https://api.example/mine' }
