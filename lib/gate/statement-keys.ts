@@ -40,7 +40,7 @@ export type StatementKeys = Awaited<ReturnType<typeof openStatementKeys>>
 export async function openStatementKeys ({ sources, onChange, every, ...surroundings }: StatementKeysOptions) {
   let keys = await readKeys()
   let current = createStatementSigner(keys, surroundings)
-  let fault = ''
+  let fault: string | undefined
 
   /** One after the other: of several faults, the same one is found each time. */
   async function readKeys (): Promise<readonly StatementKey[]> {
@@ -68,7 +68,7 @@ export async function openStatementKeys ({ sources, onChange, every, ...surround
         current = createStatementSigner(keys, surroundings)
         onChange()
       }
-      fault = ''
+      fault = undefined
     } catch (error) {
       const { source, message } = error as StatementKeyError
       const found = JSON.stringify([source, message])

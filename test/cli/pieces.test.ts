@@ -8,7 +8,7 @@ import { readAtMost } from '../../cli/input.ts'
 import { withoutPublicPrefix } from '../../cli/known-settings.ts'
 import { explainPreflight } from '../../cli/preflight.ts'
 import { createPaint, indent, showAnswer, showJwt, showRequest, terminalLine, terminalText } from '../../cli/show.ts'
-import { isAt, tenantAt, type Tenant } from '../../cli/tenants.ts'
+import { isAt, readTenants, removeTenant, tenantAt, writeTenant, type Tenant } from '../../cli/tenants.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { root } from '../helpers/documents.ts'
 import { encodeJws } from '../helpers/jws.ts'
@@ -236,4 +236,16 @@ t.test('A stream is read up to its bound.', async t => {
     yield Buffer.from('cd')
   }
   t.strictSame(await Promise.all([3, 4, 5].map(bound => readAtMost(stream(), bound))), [undefined, 'abcd', 'abcd'])
+})
+
+t.test('A tenant of this machine is known for as long as its process runs.', t => {
+  const ended = spawnSync(process.execPath, ['-e', '']).pid
+  const pids = [process.pid, ended]
+  for (const pid of pids) writeTenant({ ...tenantOf('http://localhost:1'), pid })
+  t.teardown(() => removeTenant(process.pid))
+  const known = () => readTenants().map(({ pid }) => pid).filter(pid => pids.includes(pid))
+  t.strictSame(known(), [process.pid])
+  removeTenant(process.pid)
+  t.strictSame(known(), [])
+  t.end()
 })

@@ -651,6 +651,36 @@ t.test('What is read and restored for long is done in steps, with a look at the 
   t.equal(await redis.hlen(RECORDS), 3000)
 })
 
+t.test('The store counts as heard only when all changes are read', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const redis = new Redis(server.port)
+  t.teardown(() => redis.disconnect())
+  const link = interceptedLink(server.port)
+  const commands: string[] = []
+  let goOn = () => {}
+  const one = await loadInstance(t, server.port, { open: link.open })
+  const held = new Promise<void>(resolve => { goOn = resolve })
+  const isHeld = new Promise<void>(resolve => {
+    link.before = async (command, script) => {
+      if (command === 'xread') commands.push(command)
+      if (script !== READ) return
+      resolve()
+      await held
+      commands.push('read')
+    }
+  })
+  await redis.xadd(CHANGES, '*', 'w', 'other')
+  await isHeld
+  const text = writeRecord(recordOf(entry('u'), { heard: Math.floor(now()), life: 86_400, now: now() }))
+  for (let row = 0; row < 50; row++) {
+    await redis.xadd(CHANGES, '*', 'w', 'other', ...Array.from({ length: 50 }, (_, n) => [k(`u${row * 50 + n}`), text]).flat())
+  }
+  goOn()
+  await until('all is heard', () => one.isRevoked('u2499'))
+  await until('it waits for more', () => commands.at(-1) === 'xread')
+  t.match(commands.slice(commands.indexOf('read')).join(' '), /^read read xread/)
+})
+
 t.test('Much that is over in the store is forgotten in steps, with a look at the changes in between', {
   skip: skipRedis
 }, async t => {
