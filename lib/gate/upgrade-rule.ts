@@ -22,7 +22,9 @@ export function createUpgradeTest (
   const urlOf = createRequestUrlResolver(urlSettings)
   return message => {
     const { headers, httpVersion, method } = message
-    if (httpVersion === '1.0' || hasBody(message) || protocolsOf(headers.upgrade) === undefined) return false
+    // Without a host it is refused, as any other request is.
+    if (httpVersion === '1.0' || headers.host === undefined || hasBody(message)) return false
+    if (protocolsOf(headers.upgrade) === undefined) return false
     try {
       const { ownPath } = urlOf(readMessage(message))
       const rule = table.choose(method!, ownPath)?.rules[0]

@@ -1098,6 +1098,16 @@ t.test('A client of HTTP/1.0 cannot ask for another protocol.', async t => {
   t.equal(upstream.arrived[0]!.headers['upgrade'], undefined)
 })
 
+t.test('A request for another protocol that names no host is refused, though PUBLIC_URL names one.', async t => {
+  const { url, upgrade, upstream } = await startSite(t, {}, undefined, { PUBLIC_URL: 'https://api.example' })
+  upstream.server.on('upgrade', (_request, socket: Socket) => {
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
+  })
+  t.equal((await sendRaw(url, ['GET /socket HTTP/1.1', ...upgrade])).status, 400)
+  t.equal(upstream.connections, 0)
+  t.equal((await sendRaw(url, ['GET /socket HTTP/1.1', 'Host: x', ...upgrade])).status, 101)
+})
+
 waiting.test('The bytes of a change of protocol arrive as they are.', async t => {
   const { url, head, upstream, upgrade } = await startSite(t, {})
   upstream.server.on('upgrade', (_request, socket: Socket) => {
