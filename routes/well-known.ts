@@ -57,7 +57,7 @@ const routes: FastifyPluginAsync = async app => {
 
   function answer (request: FastifyRequest, reply: FastifyReply, prefix: string | undefined) {
     const base = baseUrlOf(request)
-    const metadata = metadataAt(prefix, base, request.headers.host)
+    const metadata = metadataAt(prefix, base, request)
     if (!metadata) return reply.callNotFound()
     // Without PUBLIC_URL the answer follows from headers of this request, so it must not be cached for others.
     reply.header('cache-control', settings.server.publicUrl === undefined ? 'no-store' : `max-age=${FRESH_SECONDS}`)
@@ -69,9 +69,11 @@ const routes: FastifyPluginAsync = async app => {
    * identifier of the resource, or by the address under which it reaches the service. Rules of a gate may have
    * resources of their own, also on other hosts.
    */
-  function metadataAt (prefix: string | undefined, base: HttpUrl, host: string | undefined) {
+  function metadataAt (prefix: string | undefined, base: HttpUrl, { url, headers: { host } }: FastifyRequest) {
     const own = [...ownResources].filter(([resource]) => insertedPath(resource) === (prefix ?? ''))
-    const [resource, scopes] = own.find(([resource]) => [base.host, host].includes(new URL(resource).host)) ?? []
+    const here = own.filter(([resource]) => [base.host, host].includes(new URL(resource).host))
+    const search = url.slice(`${url}?`.indexOf('?'))
+    const [resource, scopes] = here.find(([resource]) => new URL(resource).search === search) ?? here[0] ?? []
     if (resource !== undefined) return describeResource(base, [...scopes!].sort(), settings, resource)
     const metadata = describeResource(base, [...guardedScopes].sort(), settings)
     if (prefix === undefined || prefix === base.path) return metadata

@@ -125,6 +125,19 @@ t.test(
   }
 )
 
+t.test('Resources that differ in their query alone have metadata of their own', async t => {
+  const audiences = ['https://mcp.example/q?team=a', 'https://mcp.example/q?team=b']
+  const { pointer, metadata } = await start(t, {
+    GATE: { upstream: 'http://127.0.0.1:1', rules: audiences.map((audience, n) => ({ path: `/${n}`, audience })) }
+  })
+  for (const [n, audience] of audiences.entries()) {
+    const link = await pointer(`/${n}`)
+    t.equal(link, `https://mcp.example${PATH}/q?team=${'ab'[n]}`)
+    t.equal((await metadata(link!.slice('https://mcp.example'.length)))!['resource'], audience)
+  }
+  t.equal((await metadata(`${PATH}/q`))!['resource'], audiences[0], 'as before')
+})
+
 t.test('With PUBLIC_URL, the link of a challenge leads to metadata with the identifier that it is made of.', async t => {
   const rows: Array<[settings: Variables, link: string, resource: string]> = [
     [
