@@ -49,18 +49,19 @@ export function createOpenAnswers<Admitted extends object> (
   /** Both ends of the list of those that were admitted since the last look. */
   const ends = {} as Link<Admitted>
   ends.newer = ends.older = ends
-  const open = new Set<OpenAnswer>()
+  const open = new Map<Admitted, OpenAnswer>()
   let ended = 0
   let stop: (() => void) | undefined
 
   function look (): void {
     const isBusy = ends.older !== ends
     while (ends.older !== ends) {
-      const answer = openAnswerOf(ends.older.admitted!)
+      const admitted = ends.older.admitted!
       leave(ends.older)
-      if (isOpen(answer)) watch(answer)
+      const answer = openAnswerOf(admitted)
+      if (isOpen(answer)) watch(admitted, answer)
     }
-    for (const answer of [...open].filter(answer => !isOpen(answer))) open.delete(answer)
+    for (const [admitted, answer] of open) if (!isOpen(answer)) open.delete(admitted)
     if (isBusy || open.size > 0) return
     stop!()
     stop = undefined
@@ -71,21 +72,20 @@ export function createOpenAnswers<Admitted extends object> (
     link.older.newer = link.newer
     link.newer.older = link.older
     link.older = link.newer = link
+    open.delete(link.admitted!)
   }
 
-  function watch (answer: OpenAnswer): void {
+  function watch (admitted: Admitted, answer: OpenAnswer): void {
     const { signal } = answer.auth
-    open.add(answer)
-    if (signal.aborted) end(answer, signal)
-    else {
-      signal.addEventListener('abort', () => {
-        if (open.has(answer)) end(answer, signal)
-      }, { once: true })
+    open.set(admitted, answer)
+    const endIt = (): void => {
+      if (open.delete(admitted)) end(answer, signal)
     }
+    if (signal.aborted) endIt()
+    else signal.addEventListener('abort', endIt, { once: true })
   }
 
   function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>): void {
-    open.delete(answer)
     // What has become whole is left alone.
     if (!isOpen(answer)) return
     ended++

@@ -64,6 +64,14 @@ t.test('A completed answer is no longer watched', async t => {
   t.equal(clock.look, undefined)
 })
 
+t.test('An answer that is left while it is watched is not ended', async t => {
+  const { place, answers, clock, response, codes, end } = start()
+  clock.look!()
+  answers.leave(place)
+  end()
+  t.strictSame([response.destroyed, codes, answers.state()], [false, [], { open: 0, ended: 0 }])
+})
+
 t.test('An answer that is completed at once is never looked at', async t => {
   const { place, answers, clock, codes, end } = start()
   answers.leave(place)
