@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../../lib/guard/admission.ts'
 import {
@@ -35,9 +36,12 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
 
   function guardHook (requirement: Requirement): GuardHook {
     return asGuard(
-      // Only a hook for preParsing gets a payload before its callback.
-      (request: FastifyRequest, _reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) =>
-        admit(request, requirement, done),
+      (request: FastifyRequest, _reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) => {
+        // Before the handler, only a hook for preParsing gets a payload: a stream.
+        const isLate = done !== payload && typeof (payload as Partial<Readable> | undefined)?.pipe !== 'function'
+        if (isLate) done(new TypeError('A guard is a hook before the handler: onRequest, or a later one'))
+        else admit(request, requirement, done)
+      },
       requirement
     ) as GuardHook
   }

@@ -224,7 +224,16 @@ t.test('A guard may be a hook for each phase before the handler', async t => {
       return url
     })
   )
+  const late = ['preSerialization', 'onSend'].flatMap(phase =>
+    Object.entries(guards).map(([name, guard]) => {
+      const url = `/${phase}/${name}`
+      app.post(url, { [phase]: guard }, () => ({}))
+      return url
+    })
+  )
   const post = { method: 'POST', payload: { item: 7 } } as const
+  // Its handler has run by then.
+  for (const url of late) t.equal((await app.inject({ ...post, url, headers })).statusCode, 500, url)
   for (const url of urls) {
     t.equal((await app.inject({ ...post, url })).statusCode, 401, url)
     t.strictSame((await app.inject({ ...post, url, headers })).json(), { sub: 'user-1', body: { item: 7 } }, url)
