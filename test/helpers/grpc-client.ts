@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type ClientHttp2Session, type ClientHttp2Stream, type ClientSessionOptions } from 'node:http2'
+import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream, type ClientSessionOptions } from 'node:http2'
 import type { Test } from 'tap'
 
 export interface GrpcAnswer {
@@ -42,9 +42,12 @@ export function answerTo (stream: ClientHttp2Stream): Promise<GrpcAnswer> {
     const chunks: Buffer[] = []
     let status: unknown
     let seen = {}
-    stream.on('response', headers => {
+    stream.on('response', (headers, flags) => {
       seen = headers
       status = headers['grpc-status']
+      // gRPC over HTTP/2: a status among the headers is the whole answer.
+      const isWhole = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+      if (isWhole !== (status !== undefined)) reject(new Error('The answer ends early, or late'))
     })
     stream.on('trailers', trailers => {
       status = trailers['grpc-status']

@@ -254,7 +254,12 @@ t.test('All that a route requires is in its description, and for programs in an 
     await lint({ ...document, paths: { '/all': document.paths['/all']!, '/optional': document.paths['/optional']! } }),
     []
   )
-  const page = (await app.inject('/docs')).body
+  const { body: page, headers } = await app.inject('/docs')
+  t.match(headers, {
+    'content-security-policy': /^default-src 'none';style-src 'sha256-[^']{44}';base-uri 'none';/,
+    'cross-origin-resource-policy': /^cross-origin$/,
+    'x-frame-options': /^DENY$/
+  })
   t.ok(page.includes('the claim <code>tenant</code> with <code>blue</code> or <code>2</code>'))
   t.ok(page.includes('<td>nothing, or <code>Bearer</code> <code>a</code>, or '))
 })

@@ -44,6 +44,10 @@ t.test('Settings in force are reported with their values, and others are left ou
       proofAlgs: ['PS256'],
       securityProfile: 'fapi2'
     }],
+    [{ IDP_AUDIENCE: 'https://a.example https://b.example' }, {
+      ...PLAIN,
+      audience: ['https://a.example', 'https://b.example']
+    }],
     [{ DPOP_REPLAY: 'off' }, { ...PLAIN, replay: { kind: 'off' } }]
   ]
   for (const [values, report] of cases) t.strictSame(reportStart(await readSettings({ ...ENOUGH, ...values })), report)

@@ -117,6 +117,8 @@ t.test('A log of the version before becomes records, once, and is in force from 
   await row('lifted', 'block', { at: at - 5, also: at - 1 })
   await row('undone', 'block', { at: at - 5 })
   await row('undone', 'undo')
+  await row('early', 'block', { at: at - 5 })
+  await row('early', 'undo', { at: at - 9 })
   await row('again', 'block', { at: at - 5 })
   await row('again', 'undo')
   await row('again', 'cutoff')
@@ -149,8 +151,8 @@ t.test('A log of the version before becomes records, once, and is in force from 
   const late = await loadInstance(t, server.port, { lifeSeconds, surroundings }, at - 10)
   for (const instance of [...instances, late]) {
     t.strictSame(
-      ['cut', 'ended', 'over', 'blocked', 'lifted', 'undone', 'again', 'login', 'other', LONG].map(instance.isRevoked),
-      [true, true, false, true, false, false, true, true, true, true]
+      ['cut', 'ended', 'over', 'blocked', 'lifted', 'undone', 'early', 'again', 'login', 'other', LONG].map(instance.isRevoked),
+      [true, true, false, true, false, false, false, true, true, true, true]
     )
     t.ok(instance.view.revocationOf({ keys: [k('login')], issuedAt: at + 5, loginAt: at }))
     t.notOk(instance.view.revocationOf({ keys: [k('cut')], issuedAt: at + 5, loginAt: at }))
