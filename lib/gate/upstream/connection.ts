@@ -5,6 +5,8 @@ type Done = (error?: Error | null) => void
 const HEAD = 'HTTP/1.1 100'
 const INTERIM = 'HTTP/1.1 1'
 const END_OF_HEAD = '\r\n\r\n'
+/** Node takes no larger head. */
+const MAX_HEAD_BYTES = 16 * 1024
 
 /** A connection to an upstream, as undici is to have it. */
 export interface UpstreamConnection {
@@ -76,7 +78,5 @@ function endOfInterim (bytes: Buffer): number {
   if (end === -1) return bytes.length > MAX_HEAD_BYTES ? 0 : -1
   return end + END_OF_HEAD.length
 }
-/** Node takes no larger head. */
-const MAX_HEAD_BYTES = 16 * 1024
 
 const isContinue = (bytes: Buffer): boolean => bytes.toString('latin1', 0, HEAD.length) === HEAD

@@ -23,8 +23,6 @@ export type RedisFault =
 const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['readonly', /^(?:READONLY|MASTERDOWN)/],
   ['oom', /^OOM/],
-  // A script of ours says so.
-  ['evicts', /^EVICTS/],
   // The last two: a script may not run a command, before Redis 7.2 and since.
   [
     'auth',

@@ -2,19 +2,7 @@ import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
 import { readRecord, writeRecord, type MergeMode } from './record.ts'
-import {
-  CHANGES,
-  CLEAN,
-  FORGET_MS,
-  INSTANCES,
-  MERGE,
-  POLICY,
-  READ,
-  RECORDS,
-  RESTORING,
-  SCAN,
-  STATE
-} from './scripts.ts'
+import { CHANGES, CLEAN, FORGET_MS, INSTANCES, MERGE, READ, RECORDS, RESTORING, SCAN, STATE } from './scripts.ts'
 
 /** Records of one answer, and that are merged at once. A step must let requests through, and the store serve others. */
 const PAGE = 1000
@@ -233,8 +221,6 @@ export function createRedisCalls (
         const times = [clock.offer(count), Math.floor(clock.agreedNow())]
         return call('eval', CLEAN, 2, STATE, RECORDS, count, ...times, cursor, PAGE) as Promise<[string, number]>
       }),
-    /** Rejects if the server may forget what it has for want of memory. */
-    verifyPolicy: (call: RedisCall) => inTurn(() => call('eval', POLICY, 1, RECORDS)),
     place: (): string => place
   }
 }

@@ -1,4 +1,4 @@
-import { faultOf } from '../../guard/redis/redis-faults.ts'
+import { faultOf, policyOf, type MemoryAnswer } from '../../guard/redis/redis-faults.ts'
 import type { LinkListeners, RedisLink } from '../../guard/redis/redis-link.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 import type { View } from '../view.ts'
@@ -28,7 +28,7 @@ const MANY = 100
 
 export interface RedisStoreOptions {
   /** Opens a connection; see `reachRedis`. */
-  readonly open: (listeners: LinkListeners) => Pick<RedisLink, 'call' | 'close'>
+  readonly open: (listeners: LinkListeners) => Pick<RedisLink, 'call' | 'memoryInfo' | 'close'>
   readonly surroundings: Pick<Surroundings, 'now' | 'steadyMs' | 'after' | 'randomBytes'>
   readonly clock: StoreClock
   readonly view: View
@@ -113,8 +113,13 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     }
   }
 
+  /** @throws Error if the server may forget what it has for want of memory */
   async function verifyPolicy (): Promise<void> {
-    await calls.verifyPolicy(call)
+    const answers = await new Promise<readonly MemoryAnswer[]>(resolve => reader.memoryInfo(resolve))
+    if (policyOf(answers) === 'evicts') {
+      report('evicts')
+      throw new Error('the server may evict records')
+    }
     policyAtMs = steadyMs() + POLICY_MS
   }
 

@@ -315,11 +315,3 @@ return 1`
 /** KEYS: leader. ARGV: this instance. */
 export const LEAVE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('UNLINK', KEYS[1]) end`
-
-/** Fails if the server may forget what it has for want of memory. KEYS: records. */
-export const POLICY = `
-local memory = redis.call('INFO', 'memory')
-local policy = string.match(memory, 'maxmemory_policy:([%w-]+)')
-if policy and policy ~= 'noeviction' and not string.find(memory, 'maxmemory:0\\r', 1, true) then
-  return redis.error_reply('EVICTS The server may forget records')
-end`

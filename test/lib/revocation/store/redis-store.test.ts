@@ -10,7 +10,6 @@ import {
   CLEAN,
   INSTANCES,
   MERGE,
-  POLICY,
   READ,
   RECORDS,
   RESTORING,
@@ -59,7 +58,7 @@ function interceptedLink (port: number) {
         if (isReader) await intercepted.after(String(args[0]))
         return answer
       }
-      return { call, close: () => link.close() }
+      return { call, memoryInfo: link.memoryInfo, close: () => link.close() }
     }
   }
   return intercepted
@@ -639,7 +638,6 @@ t.test('What is read and restored for long is done in steps, with a look at the 
   const commands: string[] = []
   let aheadMs = 0
   link.before = async (command, script) => {
-    if (script === POLICY) return
     commands.push(script === READ ? 'read' : script === MERGE ? 'merge' : script === SCAN ? 'scan' : command)
     if (script === SCAN || script === MERGE) aheadMs += 300
   }
@@ -696,7 +694,7 @@ t.test('Much that is over in the store is forgotten in steps, with a look at the
   const one = startInstance(t, server.port, { open: link.open })
   await one.loaded()
   link.before = async (command, script) => {
-    if (script !== POLICY) commands.push(script === READ ? 'read' : script === SCAN ? 'scan' : command)
+    commands.push(script === READ ? 'read' : script === SCAN ? 'scan' : command)
   }
   await redis.multi().del(RECORDS).hset(RECORDS, k('u0'), text).hset(STATE, 'floor', '9999999999999-0').hincrby(
     STATE,
