@@ -181,21 +181,6 @@ t.test('A user without a right that is needed is a fault, and the one with all t
   await until('it was refused', () => lame.changes.includes('auth'))
 })
 
-t.test('A server that may evict records is not used until it may not', { skip: skipRedis }, async t => {
-  const server = await startRedis(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
-  const one = startInstance(t, server.port)
-  await until('it is noticed', () => one.fault() === 'evicts')
-  t.notOk(one.isLoaded())
-  await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
-  await until('it is used', () => one.fault() === undefined)
-  t.ok(one.isLoaded())
-  await server.command('CONFIG', 'SET', 'maxmemory-policy', 'volatile-ttl')
-  await until('it is noticed later', () => one.fault() === 'evicts')
-  await server.command('CONFIG', 'SET', 'maxmemory', '0')
-  await until('it is used again', () => one.fault() === undefined)
-  t.strictSame(one.changes, ['evicts', null, 'evicts', null])
-})
-
 t.test('A SET repeated is stored once', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const one = await loadInstance(t, server.port)

@@ -651,6 +651,21 @@ t.test('What is read and restored for long is done in steps, with a look at the 
   t.equal(await redis.hlen(RECORDS), 3000)
 })
 
+t.test('A server that may evict records is not used until it may not', { skip: skipRedis }, async t => {
+  const server = await startRedis(t, ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
+  const one = startInstance(t, server.port)
+  await until('it is noticed', () => one.fault() === 'evicts')
+  t.notOk(one.isLoaded())
+  await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+  await until('it is used', () => one.fault() === undefined)
+  t.ok(one.isLoaded())
+  await server.command('CONFIG', 'SET', 'maxmemory-policy', 'volatile-ttl')
+  await until('it is noticed later', () => one.fault() === 'evicts')
+  await server.command('CONFIG', 'SET', 'maxmemory', '0')
+  await until('it is used again', () => one.fault() === undefined)
+  t.strictSame(one.changes, ['evicts', null, 'evicts', null])
+})
+
 t.test('The store counts as heard only when all changes are read', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const redis = new Redis(server.port)
