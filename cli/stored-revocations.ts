@@ -115,7 +115,7 @@ export function readStore (
     async ({ call }) => {
       const [clockMs] = await call('hmget', STATE, 'clock') as [string | null]
       for (let cursor = ''; cursor !== '0';) {
-        const [next, found] = await readPage(call, cursor || '0')
+        const { next, found } = await readPage(call, cursor || '0')
         for (let n = 0; n < found.length; n += 2) {
           const record = readRecord(found[n + 1]!)
           if (record) onRecord(found[n]!, record, Number(clockMs) / 1000)

@@ -2,10 +2,12 @@ import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import type { View } from '../view.ts'
 import type { StoreClock } from './clock.ts'
 import { readRecord, writeRecord, type MergeMode } from './record.ts'
-import { CHANGES, CLEAN, FORGET_MS, INSTANCES, MERGE, READ, RECORDS, RESTORING, SCAN, STATE } from './scripts.ts'
+import { CHANGES, CLEAN, FORGET_MS, INSTANCES, MERGE, READ, RECORDS, RESTORING, RUN, STATE } from './scripts.ts'
 
-/** Records of one answer, and that are merged at once. A step must let requests through, and the store serve others. */
+/** Changes of one answer, and records merged at once. A step lets requests through, and the store serve others. */
 const PAGE = 1000
+/** Records that are read at once. */
+const SCANNED = 3000
 
 /** What is merged: how, where, and the record as it is written. */
 type Given = readonly [mode: MergeMode, key: string, text: string]
@@ -202,9 +204,9 @@ export function createRedisCalls (
         let cursor = from
         let asked = readPage(call, cursor)
         for (;;) {
-          const [next, found, run] = await asked
-          if (cursor === '0') scanned = run
-          else if (run !== scanned) return '0'
+          const { runs, next, found } = await asked
+          if (cursor === '0') scanned = runs[0]
+          if (runs.some(run => run !== scanned)) return '0'
           const isLast = next === '0' || !goesOn()
           if (!isLast) asked = readPage(call, next)
           // The store has it if it has the next call.
@@ -225,13 +227,18 @@ export function createRedisCalls (
   }
 }
 
-/** A page of the records from a cursor on: the next cursor, keys and records by turns, and the run of the server. */
-export async function readPage (
-  call: RedisCall,
-  cursor: string
-): Promise<[next: string, found: string[], run: string]> {
-  const [next, found, run] = await call('eval', SCAN, 1, RECORDS, cursor, PAGE) as [string, string, string]
-  return [next, JSON.parse(found), run]
+/**
+ * A page of the records from a cursor on: the run of the server before and after it, as a cursor means nothing to
+ * another one; the next cursor; keys and records by turns. No script reads it: its answer would cost twice as much.
+ */
+export async function readPage (call: RedisCall, cursor: string) {
+  const run = () => call('eval', RUN, 1, RECORDS) as Promise<string>
+  const [before, [next, found], after] = await Promise.all([
+    run(),
+    call('hscan', RECORDS, cursor, 'COUNT', SCANNED) as Promise<[string, string[]]>,
+    run()
+  ])
+  return { runs: [before, after] as const, next, found }
 }
 
 /** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */

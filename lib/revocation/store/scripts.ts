@@ -270,15 +270,8 @@ local answer = { count, at, unixSeconds, epoch, floor, known, others, isWaited, 
 for _, text in ipairs(news) do answer[#answer + 1] = text end
 return answer`
 
-/**
- * Reads a page of the records. KEYS: records. ARGV: cursor, about how many. Returns the next cursor, keys and records
- * by turns, in one JSON text, as the client takes several times as long to read a list, and the run of the server: to
- * another one the cursor means nothing.
- */
-export const SCAN = `
-local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-return { page[1], #page[2] > 0 and cjson.encode(page[2]) or '[]', run or '' }`
+/** The run of the server that has a key. KEYS: records. */
+export const RUN = 'return string.match(redis.call("INFO", "server"), "run_id:(%w+)") or ""'
 
 /**
  * Removes the records of a page that are over by the clock of the instance. KEYS: state, records. ARGV: count, clock,

@@ -12,7 +12,7 @@ import {
 import { NODE_CRYPTO } from '../../../lib/assembly/jwt-tools.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../lib/revocation/effects.ts'
 import { createStoreClock } from '../../../lib/revocation/store/clock.ts'
-import { SCAN } from '../../../lib/revocation/store/scripts.ts'
+import { RUN } from '../../../lib/revocation/store/scripts.ts'
 import { claimTarget, keyOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 import { createTransport } from '../../../lib/guard/provider/transport.ts'
 import { SettingsError } from '../../../lib/base/settings-error.ts'
@@ -81,11 +81,12 @@ t.test('The store is the Redis of proofs, or one of its own, and its faults are 
   t.equal(parts!.revocations.state().fault, 'loading')
   const [text, one] = ['$3\r\n0-0\r\n', '$1\r\n1\r\n']
   const answers: Record<string, string> = {
+    HSCAN: '*2\r\n$1\r\n0\r\n*0\r\n',
     EVAL: `*10\r\n${text}${one}${one}${text}${text}:1\r\n${text}:0\r\n${text}:0\r\n`,
     EXISTS: ':0\r\n',
     XREAD: '*-1\r\n'
   }
-  redis.override = ([name, script]) => script === SCAN ? '*2\r\n$1\r\n0\r\n$2\r\n[]\r\n' : answers[name!]
+  redis.override = ([name, script]) => script === RUN ? text : answers[name!]
   await until('the end is reported', () => events.length > 1)
   t.strictSame(events.slice(1), [{ name: 'revocation_available', hosts }])
   t.equal(parts!.revocations.state().isCurrent, true)
