@@ -79,7 +79,7 @@ const CHOICES = {
   enable: [['enable', 'user'], ['enable', 'device'], ['enable', 'other']],
   // Of operators. A session or a token of a user is less than the user.
   revoke: [['end', 'session', 'token'], ['cutoff', 'user', 'other']],
-  undo: [['undo', 'user', 'session', 'token', 'other']]
+  undo: [['undo', 'session', 'token'], ['undo', 'user', 'other']]
 } satisfies Readonly<Record<string, readonly Choice[]>>
 
 /**

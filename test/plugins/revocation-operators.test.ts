@@ -63,6 +63,18 @@ t.test('An operator revokes by a subject of each format, nothing else, and can u
   )
 })
 
+t.test('An undo lifts what the same subject revokes, and no more', async t => {
+  const { issuer, operate, ask } = await start(t)
+  const user = { format: 'iss_sub', iss: issuer.url, sub: 'user-9' }
+  const both = { user, session: { format: 'opaque', id: 's9' } }
+  const token = issuer.token({ iat: nowSeconds() - 5, sub: 'user-9', sid: 's9' })
+  for (const subject of [user, both]) await operate({ subject })
+  await operate({ subject: both, undo: true })
+  t.equal(await ask(token), 401)
+  await operate({ subject: user, undo: true })
+  t.equal(await ask(token), 200)
+})
+
 t.test('An operator revokes all tokens of an issuer up to now, and those of a client by azp', async t => {
   const { issuer, operate, ask } = await start(t)
   const iat = nowSeconds()
