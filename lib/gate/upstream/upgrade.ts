@@ -47,6 +47,14 @@ export function protocolsOf (upgrade: string | undefined): string | undefined {
   return protocols.length === 0 ? undefined : protocols.join(', ')
 }
 
+const namesOf = (protocols: string): string[] => protocols.split(',').map(protocol => protocol.split('/')[0]!.trim())
+
+/** Whether each protocol of an answer was asked for: a server must not change to another one, such as `h2c`. */
+function isAsked (answered: string, protocols: string): boolean {
+  const asked = new Set(namesOf(protocols.toLowerCase()))
+  return namesOf(answered.toLowerCase()).every(name => asked.has(name))
+}
+
 /**
  * Asks the upstream for another protocol, on a connection of its own. undici is not used: it does not give the answer
  * of a refusal. `answer` rejects with an UpstreamError; `end` makes it do so.
@@ -66,10 +74,13 @@ export function requestUpgrade (
   } as object)
   let awaited: ClientRequest | IncomingMessage = request
   const answer = new Promise<UpgradeAnswer>((resolve, reject) => {
-    request.once(
-      'upgrade',
-      (response, socket, head) => resolve({ kind: 'upgraded', headers: headersOf(response), socket, head })
-    )
+    request.once('upgrade', (response, socket, head) => {
+      if (isAsked(response.headers.upgrade!, protocols)) {
+        return resolve({ kind: 'upgraded', headers: headersOf(response), socket, head })
+      }
+      socket.destroy()
+      reject(new UpstreamError(502, 'The upstream changed to a protocol that was not asked for'))
+    })
     request.once('response', response => {
       const [status, headers] = [response.statusCode!, headersOf(response)]
       // 101 comes here if it names no protocol.

@@ -43,6 +43,36 @@ t.test('The upstream is asked by the method of the client.', async t => {
   }
 })
 
+t.test('An upstream changes to no protocol that it was not asked for.', async t => {
+  let changed = ''
+  const server = createServer().on('upgrade', (_request, socket) => {
+    socket.on('error', () => {}).write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${changed}\r\nConnection: upgrade\r\n\r\n`
+    )
+  })
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
+  const rows: Array<[protocols: string, changed: string, isTaken: boolean]> = [
+    ['websocket', 'WebSocket', true],
+    ['x/1, websocket', 'x/2', true],
+    ['x, websocket', 'websocket, x', true],
+    ['websocket', 'h2c', false],
+    ['websocket', 'websocket, h2c', false],
+    ['websocket', 'TLS/1.0', false],
+    ['x', 'x-like', false]
+  ]
+  for (const [protocols, answered, isTaken] of rows) {
+    changed = answered
+    const { answer } = requestUpgrade({ origin, method: 'GET', target: '/', headers: [], protocols, timeoutSeconds: 5 })
+    if (!isTaken) {
+      await t.rejects(answer, { name: 'UpstreamError', statusCode: 502, code: 'unusable_answer' }, answered)
+      continue
+    }
+    const { kind, socket } = await answer as unknown as { kind: string, socket: Socket }
+    t.equal(kind, 'upgraded', answered)
+    socket.destroy()
+  }
+})
+
 t.test('A protocol that carries further requests is not passed on.', async t => {
   const rows: Array<[given: string | undefined, asked: string | undefined]> = [
     ['websocket', 'websocket'],
