@@ -4,12 +4,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
 import { containing, exactly } from '../helpers/containing.ts'
-import {
-  resolveReference,
-  type Operation,
-  type OpenapiDocument,
-  type Response
-} from '../../lib/report/openapi/document.ts'
+import type { Operation, OpenapiDocument, Response } from '../../lib/report/openapi/document.ts'
 import { REFUSALS } from '../../lib/refusal.ts'
 import type { Variables } from '../helpers/variables.ts'
 import { EXAMPLE_CLIENT } from '../../schemas/answers.ts'
@@ -17,12 +12,19 @@ import { startApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 
+/** As it is served. The service does not read all of it. */
+type ServedDocument = OpenapiDocument & { servers: object[], components: any }
+type ServedResponse = Response & { content?: any }
+
+const resolveReference = ({ components }: ServedDocument, part: Operation['responses'][string]): ServedResponse =>
+  '$ref' in part ? components.responses[part.$ref.slice('#/components/responses/'.length)] : part
+
 async function start (t: Test, settings: Variables = {}, prepare?: Parameters<typeof startApp>[3]) {
   const issuer = await startIssuer(t)
   const running = await startApp(t, issuer, settings, prepare)
   const fetchDocument = async (headers: Record<string, string> = {}) =>
     (await running.app.inject({ url: '/docs/json', headers: { host: 'api.holdfast.test', ...headers } })).json<
-      OpenapiDocument
+      ServedDocument
     >()
   return { ...running, issuer, document: await fetchDocument(), fetchDocument }
 }
@@ -34,7 +36,7 @@ const lint = async (document: OpenapiDocument) => {
   return problems.map(({ ruleId, location }) => `${ruleId} ${location[0]?.pointer}`)
 }
 
-const operationAt = (document: OpenapiDocument, path: string) => document.paths[path]!.get!
+const operationAt = (document: ServedDocument, path: string) => document.paths[path]!.get!
 
 t.test('The document passes a linter in every mode and profile', async t => {
   const variants: readonly Variables[] = [
@@ -104,7 +106,7 @@ t.test('A route that judges its input by a schema has 400 in the document, in th
     t.strictSame(await lint(document), [])
     const { statusCode, ...real } = await app.inject({ method: 'POST', url: '/api/body', payload: {} })
     t.equal(statusCode, 400)
-    t.strictSame(Object.keys(document.components.schemas['Failure']!.properties!), Object.keys(JSON.parse(real.payload)))
+    t.strictSame(Object.keys(document.components.schemas.Failure.properties), Object.keys(JSON.parse(real.payload)))
   }
 })
 
@@ -347,7 +349,7 @@ t.test('Every refusal that can occur is documented, with the body that is served
       const response = operationAt(document, '/api/private-scoped').responses[status]
       return response === undefined
         ? {}
-        : resolveReference<Response>(document, response).content!['application/json']!.examples as Record<
+        : resolveReference(document, response).content['application/json'].examples as Record<
           string,
           { value: unknown }
         >
@@ -373,7 +375,7 @@ t.test('Every refusal that can occur is documented, with the body that is served
 
 t.test('A refusal is documented with what it means and with the headers that it carries', async t => {
   const { document } = await start(t, { DPOP_NONCE: 'required', RATE_LIMIT: '100' })
-  for (const [name, { description }] of Object.entries(document.components.responses)) {
+  for (const [name, { description }] of Object.entries<Response>(document.components.responses)) {
     t.match(description, /^[A-Z].+\.$/, name)
   }
   const headersAt = (path: string) =>
@@ -381,7 +383,7 @@ t.test('A refusal is documented with what it means and with the headers that it 
       Object.entries(operationAt(document, path).responses)
         .map((
           [status, response]
-        ) => [status, Object.keys(resolveReference<Response>(document, response).headers ?? {})])
+        ) => [status, Object.keys(resolveReference(document, response).headers ?? {})])
     )
   t.strictSame(headersAt('/api/private-scoped'), {
     200: [],
@@ -509,7 +511,7 @@ t.test('Each example answer is what a call gives, by Bearer and by DPoP', async 
       const answer = await fetch(target, { headers })
       const [status, type, text] = [answer.status, answer.headers.get('content-type'), await answer.text()]
       t.equal(status, 200, `${path} ${JSON.stringify(settings)}`)
-      const [media, { example }] = Object.entries((responses[200] as Response).content!)[0]!
+      const [media, { example }] = Object.entries<{ example: unknown }>((responses[200] as ServedResponse).content)[0]!
       t.ok(type!.startsWith(media), `${path}: ${type}`)
       if (media === 'text/plain') t.match(text, containing(example as string))
       else if (path.startsWith('/.well-known')) {
@@ -521,11 +523,11 @@ t.test('Each example answer is what a call gives, by Bearer and by DPoP', async 
       } else t.strictSame(JSON.parse(text), example, path)
 
       if (security.length === 0) continue
-      const { examples } = resolveReference<Response>(document, responses[401]!).content!['application/json']!
+      const { examples } = resolveReference(document, responses[401]!).content['application/json']
       const refused = await fetch(target)
       t.strictSame(
         [refused.status, await refused.json()],
-        [401, examples!.credentials_missing!.value],
+        [401, examples.credentials_missing.value],
         `${path} without a token`
       )
     }
@@ -534,8 +536,8 @@ t.test('Each example answer is what a call gives, by Bearer and by DPoP', async 
 
 t.test('The example of a service that is not ready is what it answers', async t => {
   const running = await start(t, { IDP_JWKS_URI: 'http://127.0.0.1:9/keys' })
-  const { example } = (operationAt(running.document, '/health/ready').responses[503] as Response)
-    .content!['application/json']!
+  const { example } = (operationAt(running.document, '/health/ready').responses[503] as ServedResponse)
+    .content['application/json']
   const answer = await fetch(`${running.url}/health/ready`)
   t.strictSame([answer.status, await answer.json()], [503, example])
 })

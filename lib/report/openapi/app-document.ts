@@ -71,7 +71,7 @@ function describeOperation (
   const parameters = operation.parameters ?? []
   if (
     settings.idp.dpopMode === 'DISABLED' ||
-    parameters.some(parameter => 'name' in parameter && parameter.name.toLowerCase() === 'dpop')
+    parameters.some(({ name }) => String(name).toLowerCase() === 'dpop')
   ) return
   operation.parameters = [...parameters, {
     ...PROOF_HEADER,

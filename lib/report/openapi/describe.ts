@@ -12,7 +12,7 @@ import {
   type RouteGuard
 } from '../../guard/requirement/route-guard.ts'
 import type { Settings } from '../../settings/settings.ts'
-import type { Components, DescribedRule, OpenapiDocument, Operation, Response } from './document.ts'
+import type { DescribedRule, OpenapiDocument, Operation, Response } from './document.ts'
 import { errorSchemas, guardStatuses, REFUSED, refusalResponses } from './refused.ts'
 
 /** A route as it was registered. */
@@ -33,7 +33,10 @@ const BOUND_TO_CERTIFICATE =
 /** The text that @fastify/swagger writes for an answer whose schema has no description. */
 const UNDESCRIBED = 'Default Response'
 
-export const SCHEMES: Record<AuthScheme, (settings: Settings) => Components['securitySchemes'][string]> = {
+export const SCHEMES: Record<
+  AuthScheme,
+  (settings: Settings) => OpenapiDocument['components']['securitySchemes'][string]
+> = {
   Bearer: ({ server: { clientCertificate } }) => ({
     type: 'http',
     scheme: 'bearer',

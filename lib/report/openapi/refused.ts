@@ -2,7 +2,7 @@ import type { RouteGuard } from '../../guard/requirement/route-guard.ts'
 import type { Requirement } from '../../guard/requirement/requirement.ts'
 import { errorBody, REFUSALS, type ErrorBodyForm, type RefusalReason } from '../../refusal.ts'
 import type { Settings } from '../../settings/settings.ts'
-import type { JsonSchema, Response } from './document.ts'
+import type { Response } from './document.ts'
 
 /** Each answer of a guard: the name of its component, and what it means. */
 export const REFUSED = {
@@ -54,8 +54,8 @@ function reasonsOf (status: Status, { idp, dpop, server }: Settings): readonly R
 const string = { type: 'string' } as const
 
 /** The schemas of error bodies in the configured form. `Refusal` is the schema for 401 and 403. */
-export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure', JsonSchema> {
-  const object = (properties: Record<string, JsonSchema>): JsonSchema => ({
+export function errorSchemas (form: ErrorBodyForm): Record<'Refusal' | 'Failure', object> {
+  const object = (properties: object) => ({
     type: 'object',
     required: Object.keys(properties),
     properties

@@ -2,7 +2,6 @@ import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import { describeGuards } from '../../../lib/report/openapi/app-document.ts'
 import { describeGuard } from '../../../lib/report/openapi/describe.ts'
-import type { Parameter, Reference } from '../../../lib/report/openapi/document.ts'
 import { renderPage } from '../../../routes/docs/page.ts'
 import { ANY_TOKEN } from '../../../lib/guard/requirement/requirement.ts'
 import {
@@ -42,7 +41,7 @@ t.test('A document without tags and operations is a page all the same', async t 
 
 t.test('The proof is added to the parameters of an app, unless one of them has that name in any case', async t => {
   const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' })
-  const parametersBeside = (...own: Array<Parameter | Reference>) => {
+  const parametersBeside = (...own: Array<Record<string, unknown>>) => {
     const document = { openapi: '3.1.0', paths: { '/x': { get: { parameters: own, 'x-holdfast-guard': 'g' } } } }
     describeGuards(document, new Map([['g', [ANY_TOKEN]]]), settings)
     return document.paths['/x'].get.parameters.map(parameter => 'name' in parameter ? parameter.name : parameter.$ref)
