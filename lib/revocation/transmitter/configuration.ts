@@ -41,8 +41,7 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
       issuer,
       jwks_uri: jwksUri,
       default_subjects: defaultSubjects,
-      critical_subject_members: critical,
-      delivery_methods_supported: methods
+      critical_subject_members: critical
     } = document
     if (typeof issuer !== 'string' || typeof jwksUri !== 'string') {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer and jwks_uri as texts' })
@@ -56,9 +55,7 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
       verificationEndpoint: endpoint('verification_endpoint'),
       /** `NONE`: nothing is sent until subjects are added. */
       defaultSubjects: typeof defaultSubjects === 'string' ? defaultSubjects : undefined,
-      /** Absent if it does not say. */
-      deliveryMethods: Array.isArray(methods) ? textsIn(methods) : undefined,
-      criticalMembers: Array.isArray(critical) ? textsIn(critical) : []
+      criticalMembers: Array.isArray(critical) ? critical.filter(member => typeof member === 'string') : []
     })
 
     function endpoint (name: string): string | undefined {
@@ -66,8 +63,4 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
       return typeof value === 'string' ? parseOwnUri(value, origins) : undefined
     }
   })
-}
-
-function textsIn (values: readonly unknown[]): readonly string[] {
-  return values.filter(value => typeof value === 'string')
 }

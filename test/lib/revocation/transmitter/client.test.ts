@@ -93,7 +93,6 @@ t.test('A configuration is read, and a malformed one is refused', async t => {
     jwksUri: `${url}/keys`,
     ...none,
     defaultSubjects: 'NONE',
-    deliveryMethods: ['urn:ietf:rfc:8935'],
     criticalMembers: ['tenant']
   }
   const rows: Array<[string, object, unknown]> = [
@@ -105,7 +104,7 @@ t.test('A configuration is read, and a malformed one is refused', async t => {
       critical_subject_members: 'tenant',
       status_endpoint: 1,
       delivery_methods_supported: 'x'
-    }, { ...read, defaultSubjects: undefined, deliveryMethods: undefined, criticalMembers: [] }],
+    }, { ...read, defaultSubjects: undefined, criticalMembers: [] }],
     ['an endpoint', { ...whole, status_endpoint: `${url}/status` }, { ...read, statusEndpoint: `${url}/status` }],
     ['an endpoint that is no URL', { ...whole, status_endpoint: '/status' }, 'foreign_address'],
     ['an endpoint with user info', { ...whole, status_endpoint: url.replace('//', '//user@') }, 'foreign_address'],

@@ -27,7 +27,6 @@ function clientOf (remote: EventTransmitter) {
     statusEndpoint: undefined,
     verificationEndpoint: undefined,
     defaultSubjects: undefined,
-    deliveryMethods: undefined,
     criticalMembers: []
   }
   return createTransmitterClient({
