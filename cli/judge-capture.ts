@@ -68,7 +68,7 @@ export async function judgeCapture (
   const providers = openProviderKeys(settings, sentence => notes.push(sentence))
   opened.push(providers)
   try {
-    const answer = readAnswer({ challenge, nonce, body: answerBody })
+    const answer = readAnswer({ challenge, body: answerBody })
     const judgement = await judgeRoute(request, capture, options, settings)
     let claims: JsonObject | undefined
     const explanation = await explainRequest(request, {
