@@ -27,6 +27,7 @@ interface Made {
 
 /** Gets a token, unless there is to be none, and calls the API with it. */
 export async function makeCall (options: CallOptions, env: NodeJS.ProcessEnv, paint: Paint): Promise<Made> {
+  const { method, url, headers, payload, addresses } = options
   const sent: string[] = []
   const key = options.dpop ? await createProofKey() : undefined
   const token = await obtainToken(options, key, env, paint, sent)
@@ -35,7 +36,14 @@ export async function makeCall (options: CallOptions, env: NodeJS.ProcessEnv, pa
     if (nonce !== undefined) {
       sent.push(`\n${paint('yellow', 'The service wants its nonce in the proof. Trying again with it.')}\n`)
     }
-    const shown = await callApi(options, token, key, nonce, env)
+    const credentials = token !== null && {
+      Authorization: `${key ? 'DPoP' : 'Bearer'} ${token}`,
+      ...key && { DPoP: await createProof(key, { method, url, nonce, token }) }
+    }
+    const shown = await exchange(
+      { method, url, headers: { ...credentials, ...headers }, body: payload, addresses },
+      env
+    )
     const proof = shown.requestHeaders['DPoP']
     if (proof !== undefined) sent.push(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
     sent.push(
@@ -91,21 +99,6 @@ async function obtainToken (
       : title(paint, 'Access token') + showJwt(paint, token, seconds())
   )
   return token
-}
-
-async function callApi (
-  { method, url, headers, payload, addresses }: CallOptions,
-  token: string | null,
-  key: ProofKey | undefined,
-  nonce: string | undefined,
-  env: NodeJS.ProcessEnv
-): Promise<Exchange> {
-  const credentials: Record<string, string> = {}
-  if (token !== null) credentials['Authorization'] = `${key === undefined ? 'Bearer' : 'DPoP'} ${token}`
-  if (token !== null && key !== undefined) {
-    credentials['DPoP'] = await createProof(key, { method, url, nonce, token })
-  }
-  return exchange({ method, url, headers: { ...credentials, ...headers }, body: payload, addresses }, env)
 }
 
 const seconds = (): number => Math.floor(Date.now() / 1000)

@@ -1,69 +1,20 @@
 import { parseArgs } from 'node:util'
 import { addHeader, blank, has, readUrl, type Capture } from './capture.ts'
 
-/** The options of curl that matter here, and every other one whose value would be taken for the URL. */
-const WITH_VALUE: Readonly<Record<string, string | null>> = {
-  header: 'H',
-  request: 'X',
-  url: null,
-  user: 'u',
-  'user-agent': 'A',
-  referer: 'e',
-  cookie: 'b',
-  'oauth2-bearer': null,
-  data: 'd',
-  'data-ascii': null,
-  'data-binary': null,
-  'data-raw': null,
-  'data-urlencode': null,
-  json: null,
-  form: 'F',
-  'form-string': null,
-  'upload-file': 'T',
-  ...Object.fromEntries(
-    [
-      'cacert',
-      'capath',
-      'cert-type',
-      'ciphers',
-      'connect-timeout',
-      'connect-to',
-      'interface',
-      'key',
-      'key-type',
-      'limit-rate',
-      'max-redirs',
-      'noproxy',
-      'pass',
-      'pinnedpubkey',
-      'proxy-header',
-      'resolve',
-      'retry',
-      'retry-delay',
-      'stderr',
-      'tls-max',
-      'trace',
-      'trace-ascii',
-      'unix-socket',
-      'url-query'
-    ].map(name => [name, null])
-  ),
-  config: 'K',
-  'cookie-jar': 'c',
-  cert: 'E',
-  'dump-header': 'D',
-  'max-time': 'm',
-  output: 'o',
-  proxy: 'x',
-  'proxy-user': 'U',
-  range: 'r',
-  'write-out': 'w'
-}
+/**
+ * The options of curl that matter here, and every other one whose value would be taken for the URL: long names, each
+ * with its letter if it has one.
+ */
+const WITH_VALUE = `
+  header=H request=X url user=u user-agent=A referer=e cookie=b oauth2-bearer
+  data=d data-ascii data-binary data-raw data-urlencode json form=F form-string upload-file=T
+  cacert capath cert=E cert-type ciphers config=K connect-timeout connect-to cookie-jar=c dump-header=D interface key
+  key-type limit-rate max-redirs max-time=m noproxy output=o pass pinnedpubkey proxy=x proxy-header proxy-user=U range=r
+  resolve retry retry-delay stderr tls-max trace trace-ascii unix-socket url-query write-out=w
+`.trim().split(/\s+/).map(word => word.split('='))
 const OPTIONS = {
   ...Object.fromEntries(
-    Object.entries(WITH_VALUE).map((
-      [name, short]
-    ) => [name, { type: 'string' as const, multiple: true, ...short !== null && { short } }])
+    WITH_VALUE.map(([name, short]) => [name, { type: 'string' as const, multiple: true, ...short && { short } }])
   ),
   get: { type: 'boolean' as const, short: 'G' },
   head: { type: 'boolean' as const, short: 'I' }

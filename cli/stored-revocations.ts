@@ -16,30 +16,6 @@ const LONGEST_MS = 2000
 const PROBES = ['text', 'hash', 'stream'].map(type => `${PREFIX}probe:${type}`)
 const STEP_MS = 25
 
-/** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
-export const COMMANDS = [
-  'EVAL',
-  'EXISTS',
-  'GET',
-  'HDEL',
-  'HGET',
-  'HGETALL',
-  'HMGET',
-  'HSCAN',
-  'HSET',
-  'INFO',
-  'PTTL',
-  'SET',
-  'TIME',
-  'UNLINK',
-  'XADD',
-  'XLEN',
-  'XRANGE',
-  'XREAD',
-  'XREVRANGE',
-  'XTRIM'
-] as const
-
 /**
  * Tries each command at keys of its own, which are gone at the end. KEYS: a text, a hash, a stream. Returns what was
  * refused: pairs of a name and its error.
@@ -71,6 +47,9 @@ try('XREAD', 'STREAMS', stream, '0')
 try('XTRIM', stream, 'MAXLEN', '0')
 try('UNLINK', text, hash, stream)
 return refused`
+
+/** The commands that instances send, in scripts and beside them. A user of Redis needs the right to each. */
+export const COMMANDS = ['EVAL', ...Array.from(TRY_COMMANDS.matchAll(/^try\('(\w+)'/gm), ([, name]) => name!)].sort()
 
 /**
  * What stood in the store of revocations at a time. A sentence if it cannot be read. It is undefined if it is the
