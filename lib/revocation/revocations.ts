@@ -1,3 +1,4 @@
+import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
 import type { RevocationEntry } from './entry.ts'
 import { UndecidedError, type RevocationStore } from './store/store.ts'
@@ -36,6 +37,8 @@ export type Revocations = ReturnType<typeof createRevocations>
 /** What is known of a token: it is worked out once. */
 interface Known {
   readonly facts: RevocationFacts
+  /** The number of claims that records named then. */
+  readonly claims: number
   /** The version of the view by which the token was last found good. */
   version: number
 }
@@ -57,13 +60,20 @@ export function createRevocations (
     return issuer === undefined || (issuer === '*' ? /^(?:\["|)(?:sid|claim)\W/.test(key) : isIssuer(issuer))
   }
 
+  /** What is known of a token. Each claim that a record names for the first time adds to it. */
   function learn (token: RevocableToken): Known {
-    const known = { facts: revocationFactsOf(token, namesOf(token.issuer)), version: -1 }
+    const claims = view.claimsOf(withoutTrailingSlash(token.issuer))
+    const before = tokens.get(token)
+    if (before?.claims === claims.size) return before
+    const { session, other } = namesOf(token.issuer)
+    const facts = revocationFactsOf(token, { session, other: [...other, ...claims] })
+    const known = { facts, claims: claims.size, version: -1 }
     tokens.set(token, known)
     return known
   }
 
-  function judge (token: RevocableToken, known: Known): Refusal | undefined {
+  function judge (token: RevocableToken): Refusal | undefined {
+    const known = learn(token)
     const { overfull } = known.facts
     if (overfull !== undefined) {
       return new Refusal('token_claim_invalid', {
@@ -91,12 +101,11 @@ export function createRevocations (
      */
     refusalOf (token: RevocableToken): Refusal | undefined {
       if (isStrict && !isCurrent()) return new Refusal('revocation_unknown', { retryAfterSeconds: RETRY_AFTER_SECONDS })
-      const known = tokens.get(token) ?? learn(token)
-      return known.version === view.version() ? undefined : judge(token, known)
+      return tokens.get(token)?.version === view.version() ? undefined : judge(token)
     },
     /** What has revoked a token, for people. */
     revocationOf: (token: RevocableToken): Revocation | undefined =>
-      view.revocationOf((tokens.get(token) ?? learn(token)).facts),
+      view.revocationOf(learn(token).facts),
     /**
      * Resolves when the store has the entries and this process applies them. What no token can match is not stored.
      * @returns whether any of them can match a token, or there were none

@@ -45,6 +45,15 @@ export function claimTarget (claim: string, issuer: string, value: string): Revo
   return ['claim', issuer, claim, claim === 'email' ? value.toLowerCase() : value]
 }
 
+/** The beginning of the key of a session or another claim. An issuer has no quote in it; a claim may. */
+const CLAIM_KEY = /^\["(?:(sid)"|claim","[^"]*",("(?:[^"\\]|\\.)*"))/
+
+/** The claim whose value a key names. Undefined if it names another part of a token, or is too long to say it. */
+export function claimOfKey (key: string): string | undefined {
+  const [, session, claim] = CLAIM_KEY.exec(key) ?? []
+  return claim === undefined ? session : JSON.parse(claim) as string
+}
+
 /** The claims that revocations name in the tokens of one issuer. */
 interface ClaimNames {
   /** Claims that hold a session. */

@@ -14,7 +14,7 @@ import {
   type Part,
   type RevocationRecord
 } from './store/record.ts'
-import { issuerOfKey, type RevocationFacts } from './target.ts'
+import { claimOfKey, issuerOfKey, type RevocationFacts } from './target.ts'
 
 /** What refuses a token, for people. */
 export interface Revocation {
@@ -50,6 +50,7 @@ const FULL_SWEEP = 1000
 const COMPARED = 20_000
 /** The kinds in each table: of cutoffs and ends, of blocks, and of what was undone. */
 const TABLES = ['CLcel', 'bn', 'u']
+const NONE: ReadonlySet<string> = new Set()
 const TABLE_OF: Readonly<Record<string, number>> = { block: 1, enable: 1, undo: 2 }
 const has = (record: RevocationRecord | undefined, table: number): boolean =>
   record?.parts.some(({ kind }) => TABLES[table]!.includes(kind)) === true
@@ -65,6 +66,8 @@ export function createView (
 ) {
   /** The records as they are written: there may be two million, and few of them are ever asked for. */
   const byKey = new Map<string, string>()
+  /** By issuer, without a trailing slash: the claims that its records have named. */
+  const claims = new Map<string, Set<string>>()
   const shares = TABLES.map(() => createShares({ max, issuers }))
   /** A name that was hashed before is found in less time. */
   const names = issuers && new Map([...issuers, ...transmitters, '*'].map(name => [name, name]))
@@ -110,6 +113,14 @@ export function createView (
       const [key, text] = value
       if (isRecordOver(readRecord(text)!, ownSeconds, unixSeconds)) forget(key, text)
     }
+  }
+
+  function noteClaim (key: string, issuer: string | undefined): void {
+    const claim = issuer === undefined ? undefined : claimOfKey(key)
+    if (claim === undefined) return
+    const known = claims.get(issuer!)
+    if (known) known.add(claim)
+    else claims.set(issuer!, new Set([claim]))
   }
 
   /** What is new of a record, for tokens and for people. */
@@ -175,6 +186,7 @@ export function createView (
       const known = knownText === undefined ? undefined : readRecord(knownText)
       const merged = known ? mergeRecords(known, stored) : stored
       const written = known || isLonger ? writeRecord(merged) : text
+      if (!known) noteClaim(key, issuer)
       note(key, known, merged)
       if (known) {
         count(known, issuer, -1)
@@ -189,6 +201,11 @@ export function createView (
     },
     /** What this process knows of a key. */
     recordOf,
+    /**
+     * The claims that records name in the tokens of an issuer, without a trailing slash. Whoever has stored them may
+     * have had other settings than this process.
+     */
+    claimsOf: (issuer: string): ReadonlySet<string> => claims.get(issuer) ?? NONE,
     /** From now on, what came by later calls than this one is said to the store. */
     lose (call: number): void {
       anew = undefined

@@ -110,6 +110,23 @@ t.test('A known token is judged anew after each event', async t => {
   t.equal(revocations.revocationOf(token()), undefined)
 })
 
+t.test('What another service, or this one with other settings, has stored holds for the claims that it names', async t => {
+  const { revocations } = start()
+  const other = { ...ending('s1'), effect: 'block', key: keyOf(['claim', 'https://a.example/', 'device', 'd1']) } as const
+  const tokens = [token({ device: 'd1' }), token({ device: 'd2' }), token({ session: 's1' }), token()]
+  const judged = () => tokens.map(known => revocations.refusalOf(known)?.reason)
+  t.strictSame(judged(), [undefined, undefined, undefined, undefined])
+  await revocations.append([other])
+  t.strictSame(judged(), ['token_revoked', undefined, undefined, undefined])
+  t.equal(revocations.revocationOf(token({ device: ['d0', 'd1'] }))?.source, 'o')
+  await revocations.append([{ ...ending('s1'), key: keyOf(['claim', 'https://a.example/', 'session', 's1']) }])
+  t.strictSame(judged(), ['token_revoked', undefined, 'token_revoked', undefined])
+  // Nobody has said whose claim this is.
+  await revocations.append([{ ...ending('s1'), key: keyOf(['claim', '*', 'third', 's1']) }])
+  t.equal(revocations.refusalOf(token({ third: 's1' })), undefined)
+  t.equal(revocations.refusalOf({ ...token({ device: 'd1' }), issuer: 'https://b.example' }), undefined)
+})
+
 t.test('Without room nothing is stored, and an undo needs none', async t => {
   const { revocations } = start({ max: 1 })
   await revocations.append([ending('s1')])

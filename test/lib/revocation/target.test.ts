@@ -1,5 +1,5 @@
 import t from 'tap'
-import { claimTarget, issuerOfKey, keyOf, revocationFactsOf, type RevocableToken } from '../../../lib/revocation/target.ts'
+import { claimOfKey, claimTarget, issuerOfKey, keyOf, revocationFactsOf, type RevocableToken } from '../../../lib/revocation/target.ts'
 
 const ISSUER = 'https://issuer.example/'
 const factsOf = (claims: object, names = { session: ['sid'], other: ['uid'] }) =>
@@ -103,5 +103,20 @@ t.test('A key of more than 200 characters is a hash, with the issuer behind it',
   t.equal(whole.length, 200)
   t.match(hashed, /^sub [\w-]{43} https:/)
   t.equal(issuerOfKey(hashed), issuerOfKey(whole))
+  t.end()
+})
+
+t.test('The claim can be read in a key that is not too long.', t => {
+  const rows: Array<[target: Parameters<typeof keyOf>[0], claim: string | undefined]> = [
+    [['sid', ISSUER, 's'], 'sid'],
+    [['claim', ISSUER, 'device', 'd'], 'device'],
+    [['claim', '*', 'https://a.example/"x", \\', 'd'], 'https://a.example/"x", \\'],
+    [['claim', ISSUER, 'device', 'd'.repeat(200)], undefined],
+    [['sub', ISSUER, 'sid'], undefined],
+    [['client', ISSUER, 'claim'], undefined],
+    [['issuer', ISSUER], undefined],
+    [['jkt', 'k'], undefined]
+  ]
+  for (const [target, claim] of rows) t.equal(claimOfKey(keyOf(target)), claim, JSON.stringify(target))
   t.end()
 })
