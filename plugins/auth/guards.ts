@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../../lib/guard/admission.ts'
 import {
@@ -7,7 +6,7 @@ import {
   parseRequirement,
   type Requirement
 } from '../../lib/guard/requirement/requirement.ts'
-import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
+import { asGuard, hooksAround, refuseLateGuards } from '../../lib/guard/requirement/route-guard.ts'
 import type { GuardHook } from './augmentation.ts'
 
 /** Puts the makers of guards on the app, and on its requests what does the same in a handler. */
@@ -34,14 +33,18 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
   app.decorate('require', options => guardHook(parseRequirement(options)))
   app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
 
+  const scopes = new Set<FastifyInstance>()
+  app.addHook('onRoute', function (this: FastifyInstance, route) {
+    refuseLateGuards(route)
+    scopes.add(this)
+  })
+  app.addHook('onReady', async () => scopes.forEach(scope => refuseLateGuards(hooksAround(scope))))
+
   function guardHook (requirement: Requirement): GuardHook {
     return asGuard(
-      (request: FastifyRequest, _reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) => {
-        // Before the handler, only a hook for preParsing gets a payload: a stream.
-        const isLate = done !== payload && typeof (payload as Partial<Readable> | undefined)?.pipe !== 'function'
-        if (isLate) done(new TypeError('A guard is a hook before the handler: onRequest, or a later one'))
-        else admit(request, requirement, done)
-      },
+      // Only a hook for preParsing gets a payload before its callback.
+      (request: FastifyRequest, _reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) =>
+        admit(request, requirement, done),
       requirement
     ) as GuardHook
   }

@@ -224,20 +224,30 @@ t.test('A guard may be a hook for each phase before the handler', async t => {
       return url
     })
   )
-  const late = ['preSerialization', 'onSend'].flatMap(phase =>
-    Object.entries(guards).map(([name, guard]) => {
-      const url = `/${phase}/${name}`
-      app.post(url, { [phase]: guard }, () => ({}))
-      return url
-    })
-  )
   const post = { method: 'POST', payload: { item: 7 } } as const
-  // Its handler has run by then.
-  for (const url of late) t.equal((await app.inject({ ...post, url, headers })).statusCode, 500, url)
   for (const url of urls) {
     t.equal((await app.inject({ ...post, url })).statusCode, 401, url)
     t.strictSame((await app.inject({ ...post, url, headers })).json(), { sub: 'user-1', body: { item: 7 } }, url)
   }
+})
+
+t.test('A guard as a hook after the handler stops the start: its route would be open', async t => {
+  const issuer = await startIssuer(t)
+  for (const phase of ['preSerialization', 'onSend', 'onResponse', 'onError', 'onTimeout', 'onRequestAbort']) {
+    const app = await startOther(t, issuer)
+    const refused = new RegExp(`A guard is no hook for ${phase}, but for onRequest`)
+    for (const guard of [app.authenticate(), app.authenticate, app.requireScope('a')]) {
+      t.throws(() => app.get('/', { [phase]: [() => {}, guard] }, () => ({})), refused, phase)
+    }
+    await app.register(async scope => {
+      scope.get('/in-scope', () => ({}))
+      scope.addHook(phase as 'onResponse', scope.authenticate())
+    })
+    await t.rejects(async () => app.ready(), refused, `${phase} of a scope`)
+  }
+  const app = await startOther(t, issuer)
+  app.get('/', { guard: app.authenticate(), onResponse: () => {} } as object, () => ({}))
+  await t.resolves(async () => app.ready(), 'the twin: an option of the app, which is no hook')
 })
 
 t.test('Invalid arguments throw when the route is made', async t => {

@@ -15,16 +15,11 @@ export interface MayHaveGuard {
   readonly [kRouteGuard]?: RouteGuard
 }
 
-/** The hooks before a handler: each is one function, a list of functions, or undefined. */
-export interface RouteHooks {
-  readonly onRequest?: unknown
-  readonly preParsing?: unknown
-  readonly preValidation?: unknown
-  readonly preHandler?: unknown
-}
-
 /** The phases of the hooks before a handler, in their order. */
 const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const
+
+/** The hooks before a handler: each is one function, a list of functions, or undefined. */
+export type RouteHooks = { readonly [Phase in (typeof PHASES)[number]]?: unknown }
 
 /**
  * The requirements of hooks, in the order in which they run: phase by phase, the hooks around a route before its own.
@@ -33,6 +28,18 @@ const PHASES = ['onRequest', 'preParsing', 'preValidation', 'preHandler'] as con
 export function requirementsOf (...hooks: readonly RouteHooks[]): RouteGuard {
   const guards = PHASES.flatMap(phase => hooks.flatMap(of => [of[phase]].flat())).filter(isGuard)
   return [...new Set(guards)].map(({ requirement }) => requirement)
+}
+
+/**
+ * Refuses a guard as a hook for another phase. After the handler it would leave the route open.
+ * @throws TypeError
+ */
+export function refuseLateGuards (hooks: object): void {
+  for (const [name, hook] of Object.entries(hooks)) {
+    if (/^(?:on|pre)[A-Z]/.test(name) && !PHASES.some(phase => phase === name) && [hook].flat().some(isGuard)) {
+      throw new TypeError(`A guard is no hook for ${name}, but for onRequest or a later phase before the handler`)
+    }
+  }
 }
 
 /**
