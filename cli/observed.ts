@@ -11,7 +11,7 @@ const TOOL = {
   options: { json: { ...flag, says: 'print { rows, unreadable } as JSON' } },
   help: run =>
     `Says who would have been refused while OBSERVE was on: by rule, reason and client, from lines of the log or of
-the audit. Where both are read, those of the audit count: only they name clients.
+the audit. A request that is in both counts once, as the audit has it: only that names clients.
 
   ${run} audit.log audit.log.1
   journalctl -u holdfast -o cat | ${run}`,
@@ -23,14 +23,24 @@ type Row = ReturnType<typeof rowOf>
 /** Reports what lines of log and audit say of requests that were only observed. Returns the exit code. */
 export function observed (argv: readonly string[], world: World & { readonly input: Readable }): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values: { json }, positionals }) => {
-    const [ofLog, ofAudit] = [new Map<string, Row>(), new Map<string, Row>()]
+    const ofAll = new Map<string, Row>()
+    /** Lines of the log, which may be about requests of the audit, and how many lines that has of each request. */
+    const logged: Array<{ readonly id: unknown, readonly row: Row }> = []
+    const audited = new Map<unknown, number>()
     let unreadable = 0
     const read = (line: string): void => {
       if (line.trim() === '') return
       const entry = asObject(parseJson(line))
-      const ofOne = entry?.['decision'] === 'observed' ? ofAudit : entry?.['enforced'] === false ? ofLog : undefined
-      if (!entry || (ofOne && !isRow(entry))) unreadable++
-      else if (ofOne) add(ofOne, entry)
+      const isAudited = entry?.['decision'] === 'observed'
+      const isOne = isAudited || entry?.['enforced'] === false
+      if (!entry || (isOne && !isRow(entry))) {
+        unreadable++
+      } else if (isAudited) {
+        audited.set(entry['id'], (audited.get(entry['id']) ?? 0) + 1)
+        add(ofAll, rowOf(entry))
+      } else if (isOne) {
+        logged.push({ id: entry['reqId'], row: rowOf(entry) })
+      }
     }
     if (positionals.length === 0) await readLines(world.input, read)
     for (const path of positionals) {
@@ -38,7 +48,13 @@ export function observed (argv: readonly string[], world: World & { readonly inp
         throw new BadUsage(`${path} cannot be read: ${message}`)
       })
     }
-    const rows = [...(ofAudit.size > 0 ? ofAudit : ofLog).values()].sort((a, b) => b.count - a.count)
+    for (const { id, row } of logged) {
+      const left = id === undefined ? 0 : audited.get(id) ?? 0
+      // An id may come back after a restart.
+      if (left > 0) audited.set(id, left - 1)
+      else add(ofAll, row)
+    }
+    const rows = [...ofAll.values()].sort((a, b) => b.count - a.count)
     const texts = rows.map(({ count, status, reason, route, client, first, last }) =>
       terminalLine(`${count} x ${status} ${reason}, rule ${route}, client ${client}, ${first} to ${last}`)
     )
@@ -70,8 +86,7 @@ function rowOf ({ route = null, reason, client = null, status, time }: Record<st
   return { route, reason, client, status, count: 1, first: at, last: at }
 }
 
-function add (rows: Map<string, Row>, entry: Record<string, unknown>): void {
-  const row = rowOf(entry)
+function add (rows: Map<string, Row>, row: Row): void {
   const { route, reason, client, status, first: at } = row
   const key = JSON.stringify([route, reason, client, status])
   const known = rows.get(key)

@@ -19,6 +19,7 @@ async function run (argv: readonly string[], input = '') {
 }
 
 const LOG = [
+  '{"level":30,"reqId":"a1","time":1795680000000,"reason":"scope_missing","enforced":false,"status":403,"route":"/a","msg":"m"}',
   '{"level":30,"time":1790000001000,"reason":"credentials_missing","enforced":false,"status":401,"route":"/orders/:id","msg":"m"}',
   '{"level":30,"time":1790000000000,"reason":"credentials_missing","enforced":false,"status":401,"route":"/orders/:id","msg":"m"}',
   '{"level":30,"time":1790000002000,"reason":"no_rule","enforced":false,"status":404,"msg":"m"}',
@@ -28,7 +29,7 @@ const LOG = [
   '[1]'
 ].join('\n')
 const AUDIT = [
-  '{"time":"2026-11-26T08:00:00.000Z","event":"decision","decision":"observed","reason":"scope_missing","status":403,"client":"app","route":"/a"}',
+  '{"time":"2026-11-26T08:00:00.000Z","event":"decision","id":"a1","decision":"observed","reason":"scope_missing","status":403,"client":"app","route":"/a"}',
   '{"time":"2026-11-26T08:00:01.000Z","event":"decision","decision":"observed","reason":"scope_missing","status":403,"client":"\\u001b[2J","route":"/a"}',
   '{"time":"2026-11-26T08:00:01.000Z","event":"decision","decision":"admitted","client":"app","route":"/a"}'
 ].join('\r\n')
@@ -38,6 +39,19 @@ t.test('Who would have been refused is told by rule, reason and client', async t
     t.equal((await run(argv, LOG)).code, 0)
     t.equal((await run(argv)).code, 0)
   }
+})
+
+t.test('A request counts once, whether the log names it, the audit, or both', async t => {
+  const line = (reqId: string) => JSON.stringify({ reqId, time: 1, reason: 'no_rule', enforced: false, status: 404 })
+  const audited = (id: string) =>
+    JSON.stringify({ id, time: 2, decision: 'observed', reason: 'no_rule', status: 404, client: 'app' })
+  const counts = async (...lines: string[]) => {
+    const { rows } = JSON.parse((await run(['--json'], lines.join('\n'))).text)
+    return rows.map(({ client, count }: { client: string | null, count: number }) => [client, count])
+  }
+  t.strictSame(await counts(line('a'), audited('a'), audited('b'), line('b')), [['app', 2]])
+  t.strictSame(await counts(line('a'), line('b'), audited('b')), [['app', 1], [null, 1]], 'the audit was off')
+  t.strictSame(await counts(line('a'), line('a'), audited('a')), [['app', 1], [null, 1]], 'an id came back')
 })
 
 t.test('Several files are one report, and lines of the audit count before those of the log', async t => {
