@@ -100,7 +100,7 @@ export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOption
 
   /** As `inject` chooses the host. */
   function absolute ({ url, headers = {}, authority = 'localhost' }: Exclude<InjectedRequest, string>): string {
-    if (publicUrl !== undefined) return publicUrl.replace(/\/$/, '') + url
+    if (publicUrl !== undefined) return publicUrl.replace(/\/$/, '') + url.replace(/^https?:\/\/[^/]*/i, '')
     const [, host = authority] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'host') ?? []
     return new URL(url, `http://${String(host)}`).href
   }

@@ -134,6 +134,7 @@ t.test('The clock of the test issuer moves its tokens, its clients and the app.'
     '200 user-1',
     'with the nonce that the app requires, and its public URL'
   )
+  t.equal(summary(await client.inject(app, { url: 'http://localhost/orders?page=2' })), '200 user-1', 'an absolute URL')
   t.equal(await bearer(app, token), '200 user-1')
   idp.clock.advance(3600)
   t.equal(summary(await client.inject(app, '/orders')), '200 user-1')
