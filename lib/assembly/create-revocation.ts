@@ -56,7 +56,7 @@ export async function createRevocation (options: RevocationPartsOptions) {
     now,
     isOpen,
     ...clock,
-    onNews: news => transmitters.find(({ sender }) => sender.name === news.source)?.note(news)
+    onNews: news => transmitters.find(({ stream }) => news.key.endsWith(` ${stream}`))?.note(news)
   })
   // First, because a secret may be missing: nothing is open then.
   const transmitters = await Promise.all(revocation.transmitters.map(makeTransmitter))

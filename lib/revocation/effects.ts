@@ -85,16 +85,16 @@ const CHOICES = {
 /**
  * What an event changes. News of the stream (SSF 1.0 section 8.1) are an entry with effect `state`. There are no
  * entries unless the event is applied, or is news.
- * @param rules of its sender
+ * @param rules of its sender, and the name of its stream
  * @param now Unix seconds
  * @throws SetError if the event cannot be understood
  */
 export function effectsOf (
   { type, event, claims }: SecurityEvent,
-  rules: SubjectRules & { readonly sender: string },
+  rules: SubjectRules & { readonly sender: string, readonly stream: string },
   now: number
 ): { readonly outcome: EventOutcome, readonly entries: readonly RevocationEntry[] } {
-  const { sender } = rules
+  const { sender, stream } = rules
   const known = Object.hasOwn(MEANINGS, type) ? MEANINGS[type]! : 'unknown'
   const meaning = typeof known === 'function' ? known(event) : known
   if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
@@ -104,7 +104,7 @@ export function effectsOf (
     const moment = momentOf(event, claims)
     // Of two in one second, the later to arrive counts.
     const at = moment >= Math.floor(now) ? now : moment
-    return { outcome: meaning, entries: [newsEntry({ sender, event: news, at })] }
+    return { outcome: meaning, entries: [newsEntry({ sender, stream, event: news, at })] }
   }
   const at = momentOf(event, claims)
   const subject = readSubject(claims.sub_id ?? event.subject, rules, meaning === 'session')

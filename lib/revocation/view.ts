@@ -40,7 +40,7 @@ export interface ViewOptions extends SharesOptions {
   /** Seconds of the clock of the store. */
   readonly seconds: () => number
   /** Called for what is new of the stream of a transmitter. */
-  readonly onNews?: (news: Pick<RevocationEntry, 'source' | 'event' | 'at'>) => void
+  readonly onNews?: (news: Pick<RevocationEntry, 'key' | 'source' | 'event' | 'at'>) => void
 }
 
 /** Keys that are looked at for each record that comes, and while there is no room. */
@@ -131,7 +131,7 @@ export function createView (
         (part.heard > before.heard && before.heard + before.life <= seconds())
       if (!isNew && before.origin === part.origin) continue
       version++
-      if (part.kind === 's') onNews?.({ ...originOf(part, key), at: part.at / 1000 })
+      if (part.kind === 's') onNews?.({ ...originOf(part, key), key, at: part.at / 1000 })
     }
   }
 

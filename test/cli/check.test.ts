@@ -556,7 +556,7 @@ t.test(
     const codeAt = async (url: string) => (await run(good, config(url))).code
     t.equal(await codeAt(store), 0)
     const add = (event: string, at: number) => {
-      const news = newsEntry({ sender: remote.url, event, at })
+      const news = newsEntry({ sender: remote.url, stream: `st ${remote.url}`, event, at })
       return server.command('HSET', RECORDS, news.key, writeRecord(recordOf(news, { heard: at, life: 1, now: at })))
     }
     await add('verification', 1_800_000_600)

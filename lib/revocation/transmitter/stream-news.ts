@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 
@@ -19,13 +20,33 @@ export const VERIFIED = 'verification'
 /** The beginning of the news that a verification was asked for. Its `state` follows. */
 const ASKED = 'asked '
 
-/** News of the stream of a transmitter, as the log has them: of each kind the newest counts. */
+/** What tells a stream from others of its transmitter. Undefined: the settings do not say it. */
+export interface StreamIdentity {
+  readonly clientId?: string | undefined
+  readonly streamId?: string | undefined
+  readonly endpoint?: string | undefined
+  readonly audience?: string | undefined
+}
+
+/**
+ * The name of a stream in the store, the same for all instances of a service: services that share the store may each
+ * have a stream of one transmitter. Its end is the transmitter.
+ */
+export function streamNameOf (transmitter: string, identity: StreamIdentity): string {
+  const { clientId, streamId, endpoint, audience } = identity
+  const text = JSON.stringify([clientId, streamId, endpoint, audience])
+  return `${hash('sha256', text, 'base64url').slice(0, 16)} ${transmitter}`
+}
+
+/**
+ * News of a stream, as the store has them: of each kind the newest counts.
+ * @param stream its name
+ */
 export function newsEntry (
-  news: Pick<RevocationEntry, 'sender' | 'event' | 'at'>
+  { sender, event, at, stream }: Pick<RevocationEntry, 'sender' | 'event' | 'at'> & { readonly stream: string }
 ): RevocationEntry {
-  const { sender, event } = news
   const kind = isStreamStatus(event) ? 'stream' : event.split(' ', 1)[0]!
-  return { ...news, key: `${kind} ${sender}`, effect: 'state', source: sender, standing: 'other' }
+  return { sender, event, at, key: `${kind} ${stream}`, effect: 'state', source: sender, standing: 'other' }
 }
 
 /** A transmitter may take its time, and a new leader asks again. */
@@ -48,8 +69,8 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
 
   return {
     /** The news that a verification with this state is asked for: the newest, whatever clock the last one had. */
-    asking: (sender: string, state: string, now: number): RevocationEntry =>
-      newsEntry({ sender, event: ASKED + state, at: Math.max(now, lastAt + 0.001) }),
+    asking: (sender: string, stream: string, state: string, now: number): RevocationEntry =>
+      newsEntry({ sender, stream, event: ASKED + state, at: Math.max(now, lastAt + 0.001) }),
     /** Takes news of the stream from the log. */
     note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
       if (event === VERIFIED) verifiedAt = Math.max(verifiedAt ?? 0, at)

@@ -18,7 +18,7 @@ import {
 import type { EventSender } from '../receiver.ts'
 import { EVENT_ALGS } from '../security-event-token.ts'
 import { createPoll, type PolledEvents, type PollOptions } from './poll.ts'
-import { createStreamVerification, isStreamStatus } from './stream-news.ts'
+import { createStreamVerification, isStreamStatus, streamNameOf, type StreamIdentity } from './stream-news.ts'
 import type { SubjectRules } from '../subject.ts'
 import { createTransmitterClient, type TransmitterClientOptions } from './client.ts'
 import { fetchTransmitterConfiguration, type TransmitterConfiguration } from './configuration.ts'
@@ -47,6 +47,7 @@ export interface TransmitterOptions
   extends
   Omit<TransmitterClientOptions, 'configuration' | 'closing'>,
   StreamOptions,
+  StreamIdentity,
   Pick<SubjectRules, 'subjectClaims'>,
   Pick<PollOptions, 'take'> {
   readonly pushAuthorization: string | undefined
@@ -74,11 +75,12 @@ export type Transmitter = ReturnType<typeof createTransmitter>
 
 /**
  * A transmitter of the Shared Signals Framework: its keys, and its stream, which is found, verified, and polled, and
- * never changed. All instances read the stream; only the one that leads has it verified, and polls it.
+ * never changed. All instances of a service read the stream; only the one that leads has it verified, and polls it.
  */
 export function createTransmitter (given: TransmitterOptions) {
   const { issuer: name, authenticate, delivery, transport, surroundings, onEvent } = given
   const { now, steadyMs, randomBytes } = surroundings
+  const streamName = streamNameOf(name, given)
   let configuration: TransmitterConfiguration | undefined
   let learning: Promise<string> | undefined
   let stream: ReturnType<typeof factsOf> | undefined
@@ -122,6 +124,7 @@ export function createTransmitter (given: TransmitterOptions) {
       const { tokenIssuers = [name], sessionClaim, subjectClaims } = given
       return {
         sender: name,
+        stream: streamName,
         tokenIssuers,
         sessionClaimsOf: () => sessionClaim === false ? [] : [sessionClaim],
         subjectClaims,
@@ -210,7 +213,7 @@ export function createTransmitter (given: TransmitterOptions) {
 
   /** @returns milliseconds until the next round */
   async function round (): Promise<number> {
-    const isLeader = await given.lead(name)
+    const isLeader = await given.lead(streamName)
     // The keys may be fetching it now.
     if (!configuration) await (learning ?? withSession(transport, learn, closing.signal))
     if (!isFound) await readStream()
@@ -234,13 +237,15 @@ export function createTransmitter (given: TransmitterOptions) {
     const state = randomBytes(12).toString('base64url')
     // Once more if news of a clock ahead of ours stood in the store, which was not read yet.
     for (let left = 2; left > 0 && !verification.isAsked(state); left--) {
-      await given.announce(verification.asking(name, state, now()))
+      await given.announce(verification.asking(name, streamName, state, now()))
     }
     await client.requestVerification(id, state)
   }
 
   return {
     sender,
+    /** Its name in the store. */
+    stream: streamName,
     /**
      * Fetches the configuration and the keys, and begins what the settings ask for: reading the stream, polling,
      * verification.

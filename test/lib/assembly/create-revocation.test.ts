@@ -21,6 +21,7 @@ import { nowSeconds } from '../../helpers/clock.ts'
 import { startEventTransmitter } from '../../helpers/event-transmitter.ts'
 import { encodeJws } from '../../helpers/jws.ts'
 import { startFakeRedis } from '../../helpers/fake-redis.ts'
+import { skipRedis, startRedis } from '../../helpers/redis.ts'
 import { until } from '../../helpers/until.ts'
 
 const ISSUER = 'https://issuer.example'
@@ -356,6 +357,30 @@ t.test('Polled events are counted and reported like pushed ones', async t => {
   ])
   t.ok(parts!.counts.get('session-revoked applied')! >= 2 && parts!.counts.get('refused invalid')! >= 1)
 })
+
+t.test(
+  'Services that share a store each poll their own stream of one transmitter, and hear the news of no other',
+  { skip: skipRedis },
+  async t => {
+    const { port } = await startRedis(t)
+    const remote = await startEventTransmitter(t)
+    const news = (status: string) =>
+      ({ sets: { [status]: remote.set(STREAM_UPDATED, { status }, { aud: status, jti: status }) } })
+    const services = await Promise.all(['paused', 'disabled'].map(async status => {
+      remote.answers[`POST /${status}`] = [200, news(status)]
+      const { parts } = await create({
+        store: `redis://127.0.0.1:${port}`,
+        transmitters: [{ issuer: remote.url, audience: status, delivery: 'poll', endpoint: `${remote.url}/${status}` }]
+      })
+      t.teardown(() => parts!.close())
+      parts!.start()
+      return { status, parts: parts! }
+    }))
+    for (const { status, parts: { transmitters: [own] } } of services) {
+      await until(`it is ${status}`, () => own!.state().status === status)
+    }
+  }
+)
 
 t.test('A polled event that cannot be judged now is counted as unavailable', async t => {
   const remote = await startEventTransmitter(t)

@@ -9,6 +9,7 @@ const TOKENS = 'https://tokens.example/'
 const RULES: Parameters<typeof effectsOf>[1] = {
   sender: SENDER,
   tokenIssuers: [TOKENS],
+  stream: `st ${SENDER}`,
   sessionClaimsOf: () => ['sid'],
   subjectClaims: { email: 'email' },
   criticalMembers: []
@@ -465,7 +466,7 @@ t.test('News of a stream are a status of SSF, or that it was verified, whatever 
     effectsOf({ type: `${SSF}${type}`, event, claims: { iat: NOW - 3 } }, RULES, NOW).entries
   const common = { effect: 'state', at: NOW - 3, source: SENDER, sender: SENDER, standing: 'other' }
   for (const status of ['enabled', 'paused', 'disabled']) {
-    t.strictSame(news('stream-updated', { status }), [{ ...common, event: status, key: `stream ${SENDER}` }])
+    t.strictSame(news('stream-updated', { status }), [{ ...common, event: status, key: `stream st ${SENDER}` }])
   }
   for (const status of ['verification', 'asked AAAAAAAAAAAAAAAA', 'failing', undefined]) {
     t.strictSame(news('stream-updated', { status }), [], String(status))
@@ -474,7 +475,7 @@ t.test('News of a stream are a status of SSF, or that it was verified, whatever 
     ...common,
     at: NOW,
     event: 'verification',
-    key: `verification ${SENDER}`
+    key: `verification st ${SENDER}`
   }])
 })
 

@@ -439,7 +439,7 @@ t.test('Only records of its issuers and news of its transmitters are held', asyn
   for (const issuer of [A, B]) {
     hear(`stream ${issuer}`, record({ key: `stream ${issuer}`, effect: 'state', event: 'paused', source: issuer }))
   }
-  t.strictSame(news, [{ event: 'paused', source: A, at: NOW }])
+  t.strictSame(news, [{ event: 'paused', source: A, key: `stream ${A}`, at: NOW }])
   t.equal(recordOf(`stream ${B}`), undefined)
   const served = start({ issuers: [B] })
   served.hear(KEY, record())
@@ -626,8 +626,8 @@ t.test('The version changes with what is new, and news of a stream are told once
   const status = { key: `stream ${A}`, effect: 'state', event: 'enabled' } as const
   t.strictSame([step(status), step(status), step({ ...status, event: 'paused', at: NOW + 2 })], [1, 0, 1])
   t.strictSame(news, [
-    { event: 'enabled', source: A, at: NOW },
-    { event: 'paused', source: A, at: NOW + 2 }
+    { event: 'enabled', source: A, key: status.key, at: NOW },
+    { event: 'paused', source: A, key: status.key, at: NOW + 2 }
   ])
 })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createStreamVerification } from '../../../../lib/revocation/transmitter/stream-news.ts'
+import { createStreamVerification, streamNameOf } from '../../../../lib/revocation/transmitter/stream-news.ts'
 
 t.test('A state is waited for in twenty steps of 50 ms, and known in the last one', async t => {
   const rows: ReadonlyArray<readonly [arrivesIn: number, isKnown: boolean, waits: number]> =
@@ -40,10 +40,20 @@ t.test('What was asked for is overdue if the answer before it is missing as well
 
 t.test('What is asked for is the newest, whatever the clocks that asked', t => {
   const { note, asking, isOverdue } = createStreamVerification({ after: () => () => {} })
-  t.equal(asking('t', 's', 1000).at, 1000)
+  t.equal(asking('t', 'st t', 's', 1000).at, 1000)
   note({ event: 'asked s', at: 1_000_000 })
-  t.strictSame([asking('t', 's', 1000).at, asking('t', 's', 1_000_001).at], [1_000_000.001, 1_000_001])
+  t.strictSame([asking('t', 'st t', 's', 1000).at, asking('t', 'st t', 's', 1_000_001).at], [1_000_000.001, 1_000_001])
   t.strictSame([isOverdue(1000, 600), isOverdue(1060, 600), isOverdue(1061, 600)], [false, false, true])
-  t.equal(asking('t', 's', 1061).at, 1_000_000.001)
+  t.equal(asking('t', 'st t', 's', 1061).at, 1_000_000.001)
+  t.end()
+})
+
+t.test('Streams of one transmitter have names of their own', t => {
+  const own = { clientId: 'c', streamId: 's', endpoint: 'https://t.example/poll', audience: 'a' }
+  const name = streamNameOf('https://t.example', own)
+  t.match(name, /^[\w-]{16} https:\/\/t\.example$/)
+  t.equal(streamNameOf('https://t.example', { ...own }), name)
+  const others = ['clientId', 'streamId', 'endpoint', 'audience'].map(member => ({ ...own, [member]: undefined }))
+  t.equal(new Set([own, ...others].map(given => streamNameOf('https://t.example', given))).size, 5)
   t.end()
 })

@@ -5,6 +5,7 @@ import type { RevocationEntry } from '../../../../lib/revocation/entry.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../../../../lib/revocation/effects.ts'
 import { UndecidedError } from '../../../../lib/revocation/store/store.ts'
 import { createReceiver, type EventSender } from '../../../../lib/revocation/receiver.ts'
+import { issuerOfKey } from '../../../../lib/revocation/target.ts'
 import {
   createTransmitter,
   type TransmitterEvent,
@@ -330,17 +331,24 @@ t.test('A stream whose verification does not come back is failing, and one that 
   await until('it is told', () => statuses.at(-1) === 'enabled')
 })
 
-t.test('A state that is asked for is announced under the name of the transmitter', async t => {
+t.test('A state that is asked for is announced under the name of the stream, and so is the one who leads', async t => {
   const entries: RevocationEntry[] = []
-  const { remote, stream: { sender: { name } } } = await start(t, {
+  const tasks = new Set<string>()
+  const { remote, stream: { stream, sender: { name } } } = await start(t, {
     delivery: 'push',
     audience: 'receiver',
+    lead: async task => {
+      tasks.add(task)
+      return true
+    },
     announce: async entry => {
       entries.push(entry)
     }
   })
   await received(remote, 'POST /verify', 1)
-  t.hasStrict(entries[0], { key: `asked ${name}`, source: name, sender: name })
+  t.hasStrict(entries[0], { key: `asked ${stream}`, source: name, sender: name })
+  t.equal(issuerOfKey(entries[0]!.key), name)
+  t.strictSame([...tasks], [stream])
   t.equal(entries.length, 2, 'once more if it is not heard, and no more than that')
 })
 
@@ -858,7 +866,13 @@ t.test('Events about the stream change its state', async t => {
   })
   const { sessionClaimsOf, ...rules } = stream.sender.subjectRules
   t.strictSame(sessionClaimsOf(remote.url), ['sid'])
-  t.strictSame(rules, { sender: remote.url, tokenIssuers: [remote.url], subjectClaims: {}, criticalMembers: [] })
+  t.strictSame(rules, {
+    sender: remote.url,
+    stream: stream.stream,
+    tokenIssuers: [remote.url],
+    subjectClaims: {},
+    criticalMembers: []
+  })
   const iat = Math.floor(Date.now() / 1000) - 5
   await receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat }), undefined)
   await receiver.push(remote.set(VERIFICATION, { state: 'x' }, { iat: iat - 60 }), undefined)
