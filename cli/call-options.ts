@@ -67,7 +67,7 @@ export function readCallOptions (
   tenants?: readonly Tenant[]
 ) {
   const { path, ...rest } = target(positionals)
-  const pick = (name: 'url' | 'issuer' | 'audience' | 'client-id' | 'client-secret'): string | undefined =>
+  const pick = (name: 'url' | 'issuer' | 'audience' | 'client-id' | 'client-secret') =>
     values[name] ?? (env[options[name].env] || undefined)
   const noTenant = tenants === undefined ? '' : 'no local tenant is running (npm run dev starts one): '
   const tenant = tenantAt(tenants, /^https?:/i.test(path) ? path : pick('url'))
@@ -76,7 +76,7 @@ export function readCallOptions (
   const local = issuer === undefined ? tenant : undefined
   const { json, body = 'form' } = values
   const headers = Object.fromEntries((values.header ?? []).map(line => splitPair('--header', line, ':')))
-  const isGiven = (header: string): boolean => Object.keys(headers).some(name => name.toLowerCase() === header)
+  const isGiven = (header: string) => Object.keys(headers).some(name => name.toLowerCase() === header)
   if (isGiven('host')) {
     throw new BadUsage('--header sends no Host: --url sets it, and --resolve the address to connect to')
   }

@@ -101,4 +101,4 @@ async function obtainToken (
   return token
 }
 
-const seconds = (): number => Math.floor(Date.now() / 1000)
+const seconds = () => Math.floor(Date.now() / 1000)

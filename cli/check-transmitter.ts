@@ -63,7 +63,7 @@ export async function checkTransmitter (
   }
 }
 
-const canRead = ({ clientId }: TransmitterSettings, { configurationEndpoint }: TransmitterConfiguration): boolean =>
+const canRead = ({ clientId }: TransmitterSettings, { configurationEndpoint }: TransmitterConfiguration) =>
   clientId !== undefined && configurationEndpoint !== undefined
 
 async function findingsOfStream (question: StreamQuestion): Promise<readonly Finding[]> {

@@ -22,7 +22,7 @@ export const warning = (says: string, cure?: string): Finding => ({
 export const fault = (says: string, cure: string): Finding => ({ kind: 'fault', says: plain(says), cure: plain(cure) })
 
 /** Sentences of the docs, on a terminal. */
-const plain = (text: string): string => text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1')
+const plain = (text: string) => text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1')
 
 /**
  * The failure, and what the provider has said in the place of what was expected: often that is what a setting must say.

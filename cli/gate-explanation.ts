@@ -127,10 +127,10 @@ function formOf ({ path, methods, mcp }: GateRule): string {
   return `path ${path}, ${methods === undefined ? 'all methods' : `methods ${methods.join(', ')}`}${messages}`
 }
 
-const hasMethod = ({ methods }: GateRule, method: string): boolean => methods === undefined || methods.includes(method)
+const hasMethod = ({ methods }: GateRule, method: string) => methods === undefined || methods.includes(method)
 
 /** Asked of the table itself, with nothing else in it. */
-const hasPath = (rule: GateRule, path: string): boolean =>
+const hasPath = (rule: GateRule, path: string) =>
   createRules([{ ...rule, methods: ['GET'] }]).find('GET', path) !== undefined
 
 function demandsOf ({ requirement, audiences, mcp }: GateRule, view: GateView): string[] {

@@ -17,7 +17,7 @@ export function explainPreflight (
   { method, target, headers }: CapturedRequest,
   { gate, server: { corsOrigins } }: Pick<Settings, 'gate' | 'server'>
 ): ToldExplanation {
-  const valueOf = (wanted: string): string | undefined =>
+  const valueOf = (wanted: string) =>
     headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
   const origin = valueOf('origin')
   if (method !== 'OPTIONS' || origin === undefined || valueOf('access-control-request-method') === undefined) {

@@ -23,7 +23,7 @@ export function openProviderKeys (
   const sources = new Map<IssuerSettings, Promise<KeySource | undefined>>()
 
   async function open (issuer: IssuerSettings): Promise<KeySource | undefined> {
-    const report = (failure: string): void =>
+    const report = (failure: string) =>
       onFailure(`The keys of ${issuer.issuer} could not be fetched: ${failure}.`)
     try {
       return await createKeys(issuer, {

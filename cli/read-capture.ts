@@ -143,7 +143,7 @@ function splitBefore (lines: readonly string[], isFirst: (line: string) => boole
   return [lines.slice(0, lines.length - after.length), after]
 }
 
-const isRequestLine = (line: string): boolean => /^[!-~]+ \S+ HTTP\/\d/.test(line)
+const isRequestLine = (line: string) => /^[!-~]+ \S+ HTTP\/\d/.test(line)
 
 function readLine (capture: Capture, line: string): void {
   const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? []

@@ -29,7 +29,7 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
     strict: false,
     allowPositionals: true
   })
-  const all = (name: string): string[] =>
+  const all = (name: string) =>
     [values[name]].flat().filter((value): value is string => typeof value === 'string')
   const address = [...all('url'), ...positionals].at(0) ?? ''
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(address) ? address : `http://${address}`

@@ -199,4 +199,4 @@ async function end (
   }
 }
 
-const idOf = ({ stream_id: id }: JsonObject): string => String(id)
+const idOf = ({ stream_id: id }: JsonObject) => String(id)

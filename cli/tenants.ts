@@ -4,7 +4,7 @@ import { join } from 'node:path'
 export const root = join(import.meta.dirname, '..')
 
 const folder = join(root, '.dev')
-const fileOf = (pid: number): string => join(folder, `tenant-${pid}.json`)
+const fileOf = (pid: number) => join(folder, `tenant-${pid}.json`)
 
 /** What `npm run dev` writes down for the tools. */
 export interface Tenant {

@@ -58,7 +58,7 @@ export default fp<TracingOptions>(
     const [{ FastifyOtelInstrumentation }, { NodeSDK }] = packages
     const { gate } = app.settings
     const ownPaths = ownPathsOf(gate?.ownPrefix ?? '')
-    const isOwn = (url: string): boolean => ownPaths.some(path => `${url.split('?', 1)[0]}/`.startsWith(`${path}/`))
+    const isOwn = (url: string) => ownPaths.some(path => `${url.split('?', 1)[0]}/`.startsWith(`${path}/`))
     const instrumentation = new FastifyOtelInstrumentation({
       // A refusal is an answer, not an exception. Faults are in the log.
       recordExceptions: false,

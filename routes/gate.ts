@@ -47,7 +47,7 @@ const routes: FastifyPluginAsync = async app => {
   const host = gate.settings.host === 'upstream' ? new URL(origin).host : undefined
   const { observing } = app.holdfastGuard.parts
   // While the gate only observes, the upstream may still judge by itself.
-  const arePassed = (): boolean => passCredentials || observing?.isOn() === true
+  const arePassed = () => passCredentials || observing?.isOn() === true
   const headersFor = createUpstreamHeaders({ passCredentials: arePassed, withheldHeaders, host })
   const urlOf = createRequestUrlResolver(app.settings.server)
   const ownPaths = ownPathsOf(ownPrefix)

@@ -5,8 +5,8 @@ export type Answer = ReturnType<typeof readAnswer>
 
 /** What the answer of a service says about why it refused: `WWW-Authenticate`, and the body where that says nothing. */
 export function readAnswer ({ challenge = '', body = '' }: { readonly challenge?: string, readonly body?: string }) {
-  const parameter = (name: string): string | undefined => new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
-  const words = (name: string): string[] | undefined => parameter(name)?.split(' ').filter(word => word !== '')
+  const parameter = (name: string) => new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
+  const words = (name: string) => parameter(name)?.split(' ').filter(word => word !== '')
   const maxAge = parameter('max_age') ?? ''
   return {
     /** The reason under which this service logs the refusal; another service gives none. */

@@ -49,4 +49,4 @@ export function withoutBlanks (value: string): string {
   return value.slice(start, end)
 }
 
-const isBlank = (char: string | undefined): boolean => char === ' ' || char === '\t'
+const isBlank = (char: string | undefined) => char === ' ' || char === '\t'

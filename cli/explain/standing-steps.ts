@@ -13,7 +13,7 @@ import {
 } from './step.ts'
 import { know } from './token-steps.ts'
 
-const canBeRevoked = ({ options }: Examination): boolean => options.settings.revocation !== undefined
+const canBeRevoked = ({ options }: Examination) => options.settings.revocation !== undefined
 
 /** The service asks the issuer of the token about it. */
 function isIntrospected ({ issuer, isOpaque }: Examination): boolean {

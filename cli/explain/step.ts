@@ -51,7 +51,7 @@ export function showTime (value: unknown, { options: { now } }: Examination): st
   return `${value} (${dateOf(value)}, ${distance > 0 ? `${distance} s ahead` : `${Math.abs(distance)} s ago`})`
 }
 
-const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString()
+const dateOf = (seconds: number) => new Date(seconds * 1000).toISOString()
 
 /** Members that hold times. */
 export function showTimes (object: JsonObject | undefined, names: readonly string[], e: Examination): Compared {

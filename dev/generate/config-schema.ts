@@ -93,7 +93,7 @@ function formsOf (schema: Part): JsonSchema[] {
 }
 
 /** Where a secret may be in place of its text, or of an entry of its list. */
-const placesOf = ({ placed }: Part): JsonSchema[] => placed ? partForms(SECRET_PLACE) : []
+const placesOf = ({ placed }: Part) => placed ? partForms(SECRET_PLACE) : []
 
 /** Each member as the single setting describes it. */
 function entrySchema (members: readonly SettingName[]): JsonSchema {

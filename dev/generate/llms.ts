@@ -7,7 +7,7 @@ const PAGES = 'https://raw.githubusercontent.com/holdfast/holdfast/main/docs/'
 /** docs/llms.txt: the table of docs/README.md for programs that read (https://llmstxt.org). */
 export function makeLlms (): string {
   const [, ...parts] = readFileSync(join(root, 'docs/README.md'), 'utf8').split(/^\[[a-z/]+\/\]/m)
-  const links = (part: string): string =>
+  const links = (part: string) =>
     [...part.matchAll(/^\| \[(.+?)\]\((.+?)\) \| (.+) \|$/gm)].map(([, name, path, about]) =>
       `- [${name}](${new URL(path!, PAGES).href}): ${about}`
     ).join('\n')

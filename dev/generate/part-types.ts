@@ -70,7 +70,7 @@ function partMembers (
   indent = '  '
 ): { readonly optional: string, readonly needed: string } {
   // The reader of paths says itself that one is missing.
-  const isNeeded = ([key, part]: readonly [string, Part]): boolean =>
+  const isNeeded = ([key, part]: readonly [string, Part]) =>
     required.includes(key) || part === RULE.properties.path
   const written = (member: readonly [string, Part], modifier: string): string => {
     const [key, part] = member
@@ -85,5 +85,5 @@ function partMembers (
   }
 }
 
-const quoted = (words: readonly string[]): string => words.map(word => `'${word}'`).join(' | ')
+const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join(' | ')
 export const listOf = (type: string): string => type.includes('|') ? `ReadonlyArray<${type}>` : `readonly ${type}[]`

@@ -40,7 +40,7 @@ function member (name: SettingName, key: string, type: string, indent: string): 
 }
 
 /** A variable is text. What is written as text in code may be written as the value too. */
-const orText = (type: string): string => type === 'string' ? type : `${type} | Text`
+const orText = (type: string) => type === 'string' ? type : `${type} | Text`
 
 /** The members of an issuer, as they are nested. */
 const ISSUER = nested(issuerMembers.map(name => [memberKey(name), name]))

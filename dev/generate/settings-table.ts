@@ -14,7 +14,7 @@ In operation: server.port server.logLevel server.metrics audit server.observe
 For some applications: idp.scopeImplies idp.customClaim api. idp.dpopEnabled idp.dpopRequired
 `.trim().split(/\n(?! )/)
 
-const code = (text: string): string => `\`${text}\``
+const code = (text: string) => `\`${text}\``
 
 /** Long lists of values are written once. */
 function valuesOf (name: SettingName, above: readonly SettingName[]): string {

@@ -42,4 +42,4 @@ export function loginPage (action: string, clientId: string): string {
 </main></body></html>`
 }
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)

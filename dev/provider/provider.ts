@@ -53,7 +53,7 @@ export async function startProvider (options: ProviderOptions): Promise<LocalPro
   })
   const port = await listen(server, options.port ?? 0, options.address)
   const issuer = `http://localhost:${port}`
-  const close = (): Promise<void> => stop(server)
+  const close = () => stop(server)
   const handler = createHandler(issuer, settings)
   await handler.catch(close)
   await handler
@@ -141,7 +141,7 @@ async function pointTheWay (context: Context, next: () => Promise<void>): Promis
     'to log in, use the playground.\n'
 }
 
-const wordsOf = (list: unknown): string[] => String(list).split(' ')
+const wordsOf = (list: unknown) => String(list).split(' ')
 
 /**
  * The kind of login for a client: the first requested one that the tenant supports (RFC 9470 section 5). A choice on

@@ -66,7 +66,7 @@ function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchPar
   const basic = /^basic +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (basic === undefined) return
   const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':', 2)
-  const decode = (text: string): string => new URLSearchParams(`x=${text}`).get('x') ?? ''
+  const decode = (text: string) => new URLSearchParams(`x=${text}`).get('x') ?? ''
   form.set('client_id', decode(id))
   form.set('client_secret', decode(secret))
   delete headers.authorization

@@ -42,7 +42,7 @@ async function stopChild (child: ChildProcess): Promise<void> {
   if (child.kill()) await once(child, 'exit')
 }
 
-const programOf = (name: string): string => fileURLToPath(import.meta.resolve(name))
+const programOf = (name: string) => fileURLToPath(import.meta.resolve(name))
 
 /**
  * Starts the real service, with three extra routes: fastify-cli on the sources. Every change calls `onChange` and
@@ -68,7 +68,7 @@ export function startApi (
     join(import.meta.dirname, 'api.ts')
   ]
   // `env` holds all settings. At the top of the clone, files could add to them.
-  const start = (): ChildProcess => startChild(args, import.meta.dirname, env, 'inherit')
+  const start = () => startChild(args, import.meta.dirname, env, 'inherit')
   let child = start()
   let restart: Promise<void> | undefined
   const watcher = watch(SOURCES, {

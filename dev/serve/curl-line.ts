@@ -1,5 +1,5 @@
 /** Text within single quotes of a POSIX shell. */
-const withinQuotes = (text: string): string => text.replaceAll("'", "'\\''")
+const withinQuotes = (text: string) => text.replaceAll("'", "'\\''")
 
 /** One word of a POSIX shell, whatever is in it. */
 export const quote = (text: string): string => `'${withinQuotes(text)}'`

@@ -142,7 +142,7 @@ function readExchange (value: unknown, name: string, notes: string[]): CapturedE
 
 type Headers = ReadonlyArray<readonly [name: string, value: string]>
 
-const valueOf = (headers: Headers, wanted: string): string | undefined =>
+const valueOf = (headers: Headers, wanted: string) =>
   headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 
 function readHeaders (value: unknown, name: string, notes: string[]): Headers {

@@ -46,7 +46,7 @@ export async function chooseServiceSettings (
   }
   for (const name of settingNames.filter(name => Object.hasOwn(chosen, name))) put(values, name, chosen[name])
   const settings = await validateSettings(found, processSurroundings)
-  const textOf = (name: SettingName): string => [valueAt(values, name)].flat().join(' ')
+  const textOf = (name: SettingName) => [valueAt(values, name)].flat().join(' ')
   const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({
     name,
     pair: [variable, textOf(name)] as const

@@ -120,7 +120,7 @@ export async function createGuardParts (
       }),
     now
   }
-  const guardOf = (parts: Pick<JwtVerifierOptions, 'audiences' | 'verified'>): Guard =>
+  const guardOf = (parts: Pick<JwtVerifierOptions, 'audiences' | 'verified'>) =>
     watch(
       createGuard({
         ...common,

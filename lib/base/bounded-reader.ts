@@ -58,7 +58,7 @@ function networkOf (address: string): string {
   const ipv4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
   if (ipv4 !== undefined) return ipv4
   const [front, back] = new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1).split('::')
-  const groups = (part = ''): string[] => part.split(':').filter(group => group !== '')
+  const groups = (part = '') => part.split(':').filter(group => group !== '')
   const missing = back === undefined ? 0 : 8 - groups(front).length - groups(back).length
   return [...groups(front), ...Array(missing).fill('0'), ...groups(back)].slice(0, 4).join(':')
 }
@@ -69,7 +69,7 @@ export function createBoundedReader (
   const everyone: BodySender = { name: '', maxBytes: maxHeldBytes }
   /** Of each sender of whom anything is held. */
   const shareOf = new Map<string, Share>()
-  const shareNamed = (name: string): Share => shareOf.get(name) ?? { bytes: 0, unfinished: new Set() }
+  const shareNamed = (name: string) => shareOf.get(name) ?? { bytes: 0, unfinished: new Set() }
 
   return (source, answer, senders = []) =>
     new Promise<Buffer>((resolve, reject) => {

@@ -22,7 +22,7 @@ export function nameThatWasMeant (text: string, names: readonly string[]): strin
   })
 }
 
-const isEnd = (words: readonly string[], end: readonly string[]): boolean =>
+const isEnd = (words: readonly string[], end: readonly string[]) =>
   ` ${words.join(' ')}`.endsWith(` ${end.join(' ')}`)
 
 function wordsOf (name: string): string[] {

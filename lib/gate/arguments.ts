@@ -61,7 +61,7 @@ function isValue (value: unknown): value is ClaimValue {
     (Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value)))
 }
 
-const inOneCase = (name: string): string => name.toUpperCase().toLowerCase()
+const inOneCase = (name: string) => name.toUpperCase().toLowerCase()
 
 /**
  * Takes from a call what its rule asks about, and nothing else: all of its JSON would need much memory.

@@ -146,13 +146,13 @@ export function createExecutor<Request extends ExecutedRequest> (
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
     const isGuest = !carriesCredentials(message)
-    const asks = ({ requirement }: GateRule): boolean => requirement !== undefined && !(isGuest && requirement.optional)
+    const asks = ({ requirement }: GateRule) => requirement !== undefined && !(isGuest && requirement.optional)
     const asking = pathRules.rules.find(asks)
     const admission = asking && admissions.get(asking)!
     const isMixed = isObserved(request) && pathRules.rules.some(({ observe }) => !observe)
     const isOpen = isMixed || !pathRules.rules.every(asks)
     const { rawHeaders } = message.received
-    const hint = (): Requirement => hintFor(pathRules, rawHeaders)
+    const hint = () => hintFor(pathRules, rawHeaders)
     if (!isOpen && !await admission!.identify(request, hint)) return undefined
     request.mcpRequest = NONE
     let body: Buffer
@@ -177,7 +177,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     if (!isObserved(request) && matches.some(({ method }) => method === TOOL_LIST)) {
       request.listCut = cutFor(request, pathRules.list)
     }
-    const fits = (claims: JsonObject): boolean => verifyArguments(request, asked, claims)
+    const fits = (claims: JsonObject) => verifyArguments(request, asked, claims)
     const requirements = [...new Set(matches.flatMap(({ rule }) => asks(rule) ? rule.requirement! : []))]
     if (requirements.length > 0) {
       if (isOpen && !await admission!.identify(request, () => requirements[0]!)) return body
@@ -208,7 +208,7 @@ export function createExecutor<Request extends ExecutedRequest> (
   function cutFor (request: Request, list: ToolList | undefined): ListCut | null {
     if (!list) return null
     const { ruleOf, isOfCaller } = list
-    const mayCall = (rule: GateRule): boolean =>
+    const mayCall = (rule: GateRule) =>
       rule.requirement === undefined || admissions.get(rule)!.meets(request, rule.requirement)
     return {
       isOfCaller,
@@ -222,7 +222,7 @@ export function createExecutor<Request extends ExecutedRequest> (
 
 const NONE = Buffer.alloc(0)
 
-const isEnforced = (rules: readonly GateRule[]): boolean => rules.every(({ observe }) => !observe)
+const isEnforced = (rules: readonly GateRule[]) => rules.every(({ observe }) => !observe)
 
 /** @property error of the first message without a rule */
 interface FoundRules {

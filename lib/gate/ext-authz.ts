@@ -30,8 +30,8 @@ const MAX_FIELDS = 2000
 /** @throws MessageError */
 export function readCheckRequest (bytes: Buffer): CheckRequest {
   const budget = { left: MAX_FIELDS }
-  const read = (message: Buffer): Fields => readFields(message, budget)
-  const message = (fields: Fields, number: number): Fields => read(bytesOf(fields, number))
+  const read = (message: Buffer) => readFields(message, budget)
+  const message = (fields: Fields, number: number) => read(bytesOf(fields, number))
   const attributes = message(read(bytes), 1)
   const http = message(message(attributes, 4), 2)
   // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
@@ -48,8 +48,8 @@ export function readCheckRequest (bytes: Buffer): CheckRequest {
   }
 }
 
-const bytesOf = (fields: Fields, number: number): Buffer => fields.get(number)?.at(-1) ?? Buffer.alloc(0)
-const text = (fields: Fields, number: number): string => bytesOf(fields, number).toString()
+const bytesOf = (fields: Fields, number: number) => fields.get(number)?.at(-1) ?? Buffer.alloc(0)
+const text = (fields: Fields, number: number) => bytesOf(fields, number).toString()
 
 type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
 
@@ -65,7 +65,7 @@ const headerOption = ([name, value]: HeaderList[number]): Buffer =>
     field(4, 1)
   ])
 
-const statusOf = (code: number): Buffer => field(1, field(1, code))
+const statusOf = (code: number) => field(1, field(1, code))
 
 /**
  * Lets a request pass.

@@ -47,7 +47,7 @@ export function readOriginal (
   { publicUrl, claimHeaders }: OriginalOptions
 ): OriginalRequest {
   const lines = linesByName(message.received.rawHeaders)
-  const isOwnClaim = (name: string): boolean => name.startsWith(CLAIM_PREFIX) && !claimHeaders.has(name)
+  const isOwnClaim = (name: string) => name.startsWith(CLAIM_PREFIX) && !claimHeaders.has(name)
   if (family === 'nginx' && [...lines.keys()].some(isOwnClaim)) {
     refuse('The original request has a header of a claim that the gate does not set.')
   }
@@ -56,8 +56,8 @@ export function readOriginal (
   if (foreign !== undefined) {
     refuse(`The authorization request has the header ${foreign}, which another kind of proxy sends.`)
   }
-  const line = (name: string): string => onlyLine(lines, name)
-  const forwardedScheme = (): HttpScheme =>
+  const line = (name: string) => onlyLine(lines, name)
+  const forwardedScheme = () =>
     parseScheme(line('x-forwarded-proto')) ?? refuse('The header x-forwarded-proto holds no scheme.')
   switch (family) {
     case 'nginx':

@@ -174,7 +174,7 @@ function readArguments (
   tell: JudgedRule['tell']
 ): readonly ArgumentRule[] | undefined {
   if (given === undefined) return undefined
-  const told = (problem: string): void => tell('mcp.arguments', problem)
+  const told = (problem: string) => tell('mcp.arguments', problem)
   if (tools === undefined) told(' is for the calls of tools, and mcp.tools names none')
   try {
     const rules = parseArguments(given)

@@ -141,7 +141,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
  * The rules for wider paths, by the path of rules for messages: messages to a neighbour of that path belong to them.
  */
 export function findWiderRules (rules: readonly GateRule[]): ReadonlyMap<string, readonly string[]> {
-  const takes = ({ methods }: GateRule): boolean => methods?.includes(MESSAGE_METHOD) ?? true
+  const takes = ({ methods }: GateRule) => methods?.includes(MESSAGE_METHOD) ?? true
   const paths = [...new Set(rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
   const found = paths.map(path =>
     [path, [...new Set(rules.filter(rule => takes(rule) && isWider(rule.path, path)).map(({ path }) => path))]] as const

@@ -111,7 +111,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
 
   function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
     if (requirement === ANY_TOKEN) return pass(request, done)
-    const forbid = (error: unknown): void =>
+    const forbid = (error: unknown) =>
       done(refusal(request, refusalOfIssuer(error as Error, token.issuer), requirement))
     let predicates: Promise<void> | undefined
     try {

@@ -82,7 +82,7 @@ export function createGuard (options: GuardOptions): Guard {
     } catch (error) {
       return done(error as Error)
     }
-    const proceed = (token: VerifiedToken): void =>
+    const proceed = (token: VerifiedToken) =>
       verifyBinding(
         options,
         request,

@@ -42,7 +42,7 @@ export function endOfDay (day: string): number {
  */
 export function createObserving (lastDay: string, { now, after }: Pick<Surroundings, 'now' | 'after'>) {
   const endsAt = endOfDay(lastDay)
-  const isOn = (): boolean => now() < endsAt
+  const isOn = () => now() < endsAt
   return {
     lastDay,
     isOn,

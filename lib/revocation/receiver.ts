@@ -99,7 +99,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
   }
 }
 
-const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<EventSender, 'setRules'>): boolean =>
+const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<EventSender, 'setRules'>) =>
   issuers.includes(claims.iss as string)
 
 /** @throws SetError */

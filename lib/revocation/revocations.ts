@@ -52,7 +52,7 @@ export function createRevocations (
   const isStrict = outage === 'refuse'
   const staleMs = staleSeconds * 1000
   /** Whether tokens can be judged: all of the store has been read, and it has answered lately. */
-  const isCurrent = (): boolean => store.ageMs() <= staleMs
+  const isCurrent = () => store.ageMs() <= staleMs
 
   /** Only sessions and other claims are looked for at any issuer. */
   function canMatch ({ key, effect }: RevocationEntry): boolean {

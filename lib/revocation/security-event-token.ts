@@ -77,7 +77,7 @@ export function checkSet (
   { issuers, audience, algs, type, isUntyped }: SetRules
 ): void {
   const { header, claims } = set
-  const isType = (typ: unknown): boolean =>
+  const isType = (typ: unknown) =>
     isMediaType(typ, type) || (isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))
   const fault = headerFault(header, algs, isType)
   if (fault === 'typ') throw new SetError('invalid_request', `The typ of the token is not ${type}.`)

@@ -21,7 +21,7 @@ export function createShares ({ max, issuers }: SharesOptions) {
   const counts = new Map<string, number>()
   const known = issuers && new Set(issuers)
   /** Of an issuer that was taken out of the settings, keys may be left. */
-  const isIssuer = (holder: string): boolean => known ? known.has(holder) : !holder.startsWith(OTHER)
+  const isIssuer = (holder: string) => known ? known.has(holder) : !holder.startsWith(OTHER)
   const half = max / 2
   let size = 0
 

@@ -69,7 +69,7 @@ export function readSubject (given: unknown, rules: SubjectRules, ofSession = fa
     ? MEMBERS.filter(name => Object.hasOwn(subject, name)).map(name => [name, subject[name]])
     : [[isSession ? 'session' : 'user', subject]]
   if (format === 'complex' || format === 'aliases') verifyIdentifierCount(members.map(([, member]) => member))
-  const isCritical = (name: string): boolean => Object.hasOwn(subject, name) && !isUnderstood(name, rules)
+  const isCritical = (name: string) => Object.hasOwn(subject, name) && !isUnderstood(name, rules)
   if (members.length === 0 || (format === 'complex' && rules.criticalMembers.some(isCritical))) return undefined
   const parts = members.map(([role, member]) => readSimple(objectOf(member, 'a member of the subject'), role, rules))
   // One member that is about another issuer makes the whole event one about another issuer.

@@ -52,7 +52,7 @@ const COMPARED = 20_000
 const TABLES = ['CLcel', 'bn', 'u']
 const NONE: ReadonlySet<string> = new Set()
 const TABLE_OF: Readonly<Record<string, number>> = { block: 1, enable: 1, undo: 2 }
-const has = (record: RevocationRecord | undefined, table: number): boolean =>
+const has = (record: RevocationRecord | undefined, table: number) =>
   record?.parts.some(({ kind }) => TABLES[table]!.includes(kind)) === true
 
 export type View = ReturnType<typeof createView>
@@ -149,7 +149,7 @@ export function createView (
       if (kind === 'b') return enabledAt <= at || enabledAt / 1000 > latest
       if (!TABLES[0]!.includes(kind) || isPartOver(part, seconds(), unixSeconds)) return false
       const moment = Math.floor(at / 1000) + (kind === 'C' || kind === 'L' ? clockToleranceSeconds : 0)
-      const isLater = (time: number): boolean => time <= latest && Math.floor(time) > moment
+      const isLater = (time: number) => time <= latest && Math.floor(time) > moment
       // Nothing says that a token without `iat`, or with one in the future, is newer.
       return kind === 'e' || issuedAt === undefined || !isLater(issuedAt) ||
         ((kind === 'l' || kind === 'L') && loginAt !== undefined && !isLater(loginAt))
@@ -252,8 +252,8 @@ export function createView (
       const table = TABLE_OF[effect] ?? 0
       const share = shares[table]!
       const holders = entries.filter(({ key }) => !has(recordOf(key), table)).map(holderOf)
-      const release = (): void => holders.forEach(holder => share.change(holder, -1))
-      const isRoom = (): boolean => [...new Set(holders)].every(share.isWithin)
+      const release = () => holders.forEach(holder => share.change(holder, -1))
+      const isRoom = () => [...new Set(holders)].every(share.isWithin)
       holders.forEach(holder => share.change(holder, 1))
       if (isRoom()) return release
       sweep(FULL_SWEEP)

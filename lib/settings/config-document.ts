@@ -35,7 +35,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
     // The parser calls itself for each level, until there is no more room.
     return emptyDocument([`${place(1)}: the file has too many levels`])
   }
-  const at = (offset: number): string => place(lineCounter.linePos(offset).line)
+  const at = (offset: number) => place(lineCounter.linePos(offset).line)
   const problems = syntaxProblems(document, at)
   if (problems.length > 0) return emptyDocument(problems)
   const places = new Map<string, string>()

@@ -138,7 +138,7 @@ export function tellRevocationContradictions (
       )
     }
   }
-  const pathOf = (index: number): string => `revocation.transmitters[${index}]`
+  const pathOf = (index: number) => `revocation.transmitters[${index}]`
   for (const [index, transmitter] of transmitters.entries()) {
     for (const lack of lacksOf(transmitter)) tell(pathOf(index), lack)
   }

@@ -170,7 +170,7 @@ export function tellProfile ({ values, tellHeld }: Judgement): void {
   const { securityProfile, clientCertificate } = values.server
   if (securityProfile !== 'fapi2') return
   const isKeyNeeded = clientCertificate === 'off'
-  const hasOther = (algs: unknown): boolean => Array.isArray(algs) && algs.some(alg => !FAPI_ALGS.includes(alg))
+  const hasOther = (algs: unknown) => Array.isArray(algs) && algs.some(alg => !FAPI_ALGS.includes(alg))
   const algs = `list of ${FAPI_ALGS.join(', ')}`
   const unless = 'unless CLIENT_CERTIFICATE is set'
   const rules: ReadonlyArray<readonly [SettingName, allowed: string, isBreach: (value: unknown) => boolean]> = [

@@ -31,7 +31,7 @@ export function describeRefusals (
   unread: ReadonlyMap<string, string> = new Map()
 ): ReadonlyMap<string, string> {
   const refusals = new Map<string, string>()
-  const rank = ({ instancePath }: SchemaError): number =>
+  const rank = ({ instancePath }: SchemaError) =>
     settingNames.findIndex(name => `${instancePath}/`.startsWith(`/${name.replaceAll('.', '/')}/`))
   for (const { instancePath, keyword, params } of errors.toSorted((a, b) => rank(a) - rank(b))) {
     const held = partAt(values, instancePath.split('/').slice(1))

@@ -50,7 +50,7 @@ export function collectSettings ({ environment, readFile }: SettingsSources): Gi
   }
   const known = [...SETTINGS.keys()]
   const strange = Object.keys(variables).filter(name => LOOKS_LIKE_SETTING.test(name) && !known.includes(name)).sort()
-  const isMisspelt = (name: string): boolean => nameThatWasMeant(name, known) !== undefined
+  const isMisspelt = (name: string) => nameThatWasMeant(name, known) !== undefined
   return {
     values,
     places,

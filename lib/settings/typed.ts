@@ -66,4 +66,4 @@ function typedList (value: unknown): unknown {
   return isPlain(value) ? String(value).match(/[^\s,]+/g) ?? value : value
 }
 
-const isPlain = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
+const isPlain = (value: unknown) => ['string', 'number', 'boolean'].includes(typeof value)

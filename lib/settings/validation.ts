@@ -42,7 +42,7 @@ const require = createRequire(import.meta.url)
  * Fastify has loaded the package by `require`. To import it would read all of it once more, for the names of its
  * exports.
  */
-const createAjv = (options: Options): Ajv => new (require('ajv') as typeof import('ajv')).Ajv(options)
+const createAjv = (options: Options) => new (require('ajv') as typeof import('ajv')).Ajv(options)
 
 /** The schema is ours, and most processes use it once: checking and optimizing it takes longer than using it. */
 const JUDGEMENT: Options = {

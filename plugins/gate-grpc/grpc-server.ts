@@ -229,4 +229,4 @@ function end (stream: ServerHttp2Stream, status: string): void {
   setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR))
 }
 
-const isGone = ({ destroyed, closed }: ServerHttp2Stream): boolean => destroyed || closed
+const isGone = ({ destroyed, closed }: ServerHttp2Stream) => destroyed || closed

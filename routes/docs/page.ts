@@ -39,7 +39,7 @@ export function renderPage (document: OpenapiDocument): string {
       operations.filter(({ tag }) => tag === name).map(({ row }) => row)
     )
   )
-  const described = (parts: Readonly<Record<string, { readonly description?: string }>>): string[][] =>
+  const described = (parts: Readonly<Record<string, { readonly description?: string }>>) =>
     Object.entries(parts).map(([name, { description }]) => [code(name), prose(description)])
   return `<!doctype html>
 <html lang="en">
@@ -66,7 +66,7 @@ ${section('Refusals', undefined, ['Answer', 'Meaning'], described(components.res
 
 /** A gate has no operations of its own that its clients ask for. */
 function renderRules (rules: readonly DescribedRule[]): string {
-  const list = (words: readonly string[] | undefined, none: string): string => words?.map(code).join(', ') ?? none
+  const list = (words: readonly string[] | undefined, none: string) => words?.map(code).join(', ') ?? none
   return section(
     'Rules',
     'Of the rules for a method, the one with the most specific path holds. Nothing passes without a rule.',
@@ -87,7 +87,7 @@ function needsOf ({ security = [], 'x-body-credentials': signed }: Operation): s
   return ways.join(', or ')
 }
 
-const wordsOf = ({ summary, description }: Operation): string =>
+const wordsOf = ({ summary, description }: Operation) =>
   prose([summary, description].filter(Boolean).join(': '))
 
 /** A heading with a table, which scrolls by itself where it is too wide. Its cells are HTML. */
@@ -97,7 +97,7 @@ function section (
   heads: readonly string[],
   rows: ReadonlyArray<readonly string[]>
 ): string {
-  const cells = (tag: string, texts: readonly string[]): string =>
+  const cells = (tag: string, texts: readonly string[]) =>
     `<tr>${texts.map(cell => `<${tag}>${cell}</${tag}>`).join('')}</tr>`
   return `<h2>${escape(name)}</h2>
 <p>${prose(text)}</p>
@@ -109,7 +109,7 @@ ${rows.map(row => cells('td', row)).join('\n')}
 </table></div>`
 }
 
-const code = (text: string): string => `<code>${escape(text)}</code>`
+const code = (text: string) => `<code>${escape(text)}</code>`
 
 /** Text in which words between back-quotes are shown as code. */
 function prose (text = ''): string {
@@ -119,4 +119,4 @@ function prose (text = ''): string {
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 /** Text that is not markup. */
-const escape = (text: string): string => text.replace(/[&<>"]/g, char => ENTITIES[char]!)
+const escape = (text: string) => text.replace(/[&<>"]/g, char => ENTITIES[char]!)

@@ -79,4 +79,4 @@ function endOfInterim (bytes: Buffer): number {
   return end + END_OF_HEAD.length
 }
 
-const isContinue = (bytes: Buffer): boolean => bytes.toString('latin1', 0, HEAD.length) === HEAD
+const isContinue = (bytes: Buffer) => bytes.toString('latin1', 0, HEAD.length) === HEAD

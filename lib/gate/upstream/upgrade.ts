@@ -47,7 +47,7 @@ export function protocolsOf (upgrade: string | undefined): string | undefined {
   return protocols.length === 0 ? undefined : protocols.join(', ')
 }
 
-const namesOf = (protocols: string): string[] => protocols.split(',').map(protocol => protocol.split('/')[0]!.trim())
+const namesOf = (protocols: string) => protocols.split(',').map(protocol => protocol.split('/')[0]!.trim())
 
 /** Whether each protocol of an answer was asked for: a server must not change to another one, such as `h2c`. */
 function isAsked (answered: string, protocols: string): boolean {

@@ -52,7 +52,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
    */
   const counts = { active: 0, inactive: 0, failures: 0, turnedAway: 0 }
 
-  const callsUnderWay = (): number => running.size - waiting.size
+  const callsUnderWay = () => running.size - waiting.size
 
   function call (token: string, session: ProviderSession, turn: Promise<void>): Promise<IntrospectionAnswer> {
     return turn.then(() => post(token, session)).then(answer => {

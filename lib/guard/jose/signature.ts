@@ -57,7 +57,7 @@ export const JWS_ALGS = Object.keys(TABLE) as readonly JwsAlg[]
  * names of one algorithm (RFC 9864).
  */
 export function isSameAlg (ofKey: unknown, alg: JwsAlg): boolean {
-  const isEdwards = (name: unknown): boolean => name === 'EdDSA' || name === 'Ed25519'
+  const isEdwards = (name: unknown) => name === 'EdDSA' || name === 'Ed25519'
   return ofKey === alg || (isEdwards(ofKey) && isEdwards(alg))
 }
 

@@ -209,7 +209,7 @@ export function signerOf (
   findSigner: SignerFinder
 ): SigningKey | Promise<SigningKey | 'key_unknown' | 'signature'> {
   const { kid, alg } = header as { readonly kid: string | undefined, readonly alg: JwsAlg }
-  const find = (candidates: readonly SigningKey[]): SigningKey | undefined =>
+  const find = (candidates: readonly SigningKey[]) =>
     candidates.length > 0 ? findSigner(text, candidates, alg) : undefined
   const tried = keys.candidates(kid, alg)
   return find(tried) ??

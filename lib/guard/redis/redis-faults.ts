@@ -88,7 +88,7 @@ function isSilence (error: Error): boolean {
 }
 
 function readPolicy (info: string): EvictionPolicy {
-  const valueOf = (name: string): string | undefined => info.split(`\n${name}:`, 2)[1]?.split('\r', 1)[0]
+  const valueOf = (name: string) => info.split(`\n${name}:`, 2)[1]?.split('\r', 1)[0]
   const policy = valueOf('maxmemory_policy')
   // Without a memory limit the server evicts nothing. A limit may be set later, so the policy is read periodically.
   if (policy === 'noeviction' || valueOf('maxmemory') === '0') return 'keeps'

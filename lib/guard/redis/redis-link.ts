@@ -30,7 +30,7 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
     : new Redis(clientOptions(target, steadyMs))
   if (client instanceof Cluster) client.on('+node', endAtError)
   else endAtError(client)
-  const uncork = (stream: Redis['stream']): void => stream.uncork()
+  const uncork = (stream: Redis['stream']) => stream.uncork()
   client.on('ready', () => listeners.ready())
   client.on('error', (error: Error) => {
     listeners.error(error)

@@ -38,7 +38,7 @@ const BUCKETS = 2 ** BUCKET_BITS
 
 // Two words of a hash that no client knows stand for a key. Its name leaves out some of their bits, so that it is a
 // safe integer: two keys get the same name only by chance.
-const nameOf = (c: number, d: number): number => (c >>> 0) * 2 ** 21 + (d >>> 11)
+const nameOf = (c: number, d: number) => (c >>> 0) * 2 ** 21 + (d >>> 11)
 
 /** A key that is counted by itself. Its records are in `count` if they are in one of the tables that have been read. */
 interface WatchedKey {

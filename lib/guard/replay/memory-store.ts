@@ -184,6 +184,6 @@ function hashText (multiplier: number, text: string, from: number, to: number): 
 
 function randomKey (randomBytes: Surroundings['randomBytes']): HashKey {
   const bytes = randomBytes(16)
-  const odd = (at: number): number => bytes.readInt32LE(at) | 1
+  const odd = (at: number) => bytes.readInt32LE(at) | 1
   return [odd(0), odd(4), odd(8), odd(12)]
 }

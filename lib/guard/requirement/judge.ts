@@ -60,7 +60,7 @@ function verifyAge ({ claims }: Grant, maxAgeSeconds: number, { clockToleranceSe
 }
 
 function verifyScopes ({ scopes }: Grant, { scope, anyScope }: Requirement, { granters }: JudgeOptions): void {
-  const isMissing = (name: string): boolean => !isScopeGranted(name, scopes, granters)
+  const isMissing = (name: string) => !isScopeGranted(name, scopes, granters)
   const missing = scope?.filter(isMissing) ?? []
   if (anyScope?.every(isMissing)) missing.push(...anyScope)
   if (missing.length > 0) throw new Refusal('scope_missing', { detail: { missing: missing.join(' ') } })
@@ -81,7 +81,7 @@ interface Question {
 
 function verifyClaim ({ claims }: Grant, { name, allowed, isAllowed }: ClaimRule): Question | undefined {
   const claim = findClaim(claims, name)
-  const refusal = (): Refusal => new Refusal('claim_mismatch', { detail: { claim: name } })
+  const refusal = () => new Refusal('claim_mismatch', { detail: { claim: name } })
   const isMet = claim !== undefined && (!allowed || [claim].flat().some(value => allowed.includes(value as ClaimValue)))
   if (!isMet) throw refusal()
   return isAllowed && { about: `claim ${name}`, answers: [() => isAllowed(claim)], refusal }
@@ -114,7 +114,7 @@ function longestMember (object: JsonObject, name: string): string | undefined {
 
 function verifyDetail ({ claims }: Grant, { type, check }: DetailRequirement): Question | undefined {
   const parts = detailsOf(claims, type)
-  const refusal = (): Refusal => new Refusal('authorization_details_missing', { detail: { type } })
+  const refusal = () => new Refusal('authorization_details_missing', { detail: { type } })
   if (parts.length === 0) throw refusal()
   return check && { about: `authorization detail ${type}`, answers: parts.map(part => () => check(part)), refusal }
 }

@@ -148,7 +148,7 @@ const MEMBERS: { readonly [Name in keyof Requirement]-?: (given: unknown) => Req
 // RFC 6749 section 3.3. An acr value keeps to the same characters, because a challenge separates the values by spaces.
 const WORD = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
-const isWord = (word: unknown): boolean => typeof word === 'string' && WORD.test(word)
+const isWord = (word: unknown) => typeof word === 'string' && WORD.test(word)
 
 function parseWords (name: string, given: unknown): readonly string[] {
   return entriesOf(

@@ -59,7 +59,7 @@ const AWAITED =
  * guard and checks nothing. Without a `then` of its own, a hook or handler with that line would let every request pass.
  */
 export function asGuard (hook: (...args: never[]) => unknown, requirement: Requirement): object {
-  const then = (_resolve: unknown, reject: (error: Error) => void): void => reject(new TypeError(AWAITED))
+  const then = (_resolve: unknown, reject: (error: Error) => void) => reject(new TypeError(AWAITED))
   return Object.defineProperty(Object.assign(hook, { requirement }), 'then', { value: then })
 }
 

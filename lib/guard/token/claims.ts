@@ -10,7 +10,7 @@ interface ClaimForm {
   readonly isMet: (value: unknown) => boolean
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string'
+const isText = (value: unknown) => typeof value === 'string'
 
 export const TEXT: ClaimForm = { expected: 'a text', isMet: isText }
 export const NON_EMPTY_TEXT: ClaimForm = {

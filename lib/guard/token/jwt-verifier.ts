@@ -76,7 +76,7 @@ export function createJwtVerifier (
     if (typeof signer === 'string') {
       throw new Refusal(signer === 'key_unknown' ? 'token_key_unknown' : 'token_signature')
     }
-    const isTrusted = (): boolean => keys.isTrusted(signer)
+    const isTrusted = () => keys.isTrusted(signer)
     if (!introspection || introspection.covers === 'opaque') {
       return createVerifiedToken({ text, claims, issuer, isTrusted })
     }

@@ -33,10 +33,10 @@ export type HtuCause =
 
 const MAX_LOGGED_CHARS = 512
 
-const shorten = (url: string): string =>
+const shorten = (url: string) =>
   url.length <= MAX_LOGGED_CHARS ? url : url.slice(0, MAX_LOGGED_CHARS - 3) + '...'
 
-const withoutPort = (host: string): string => host.replace(/:[0-9]+$/, '')
+const withoutPort = (host: string) => host.replace(/:[0-9]+$/, '')
 
 // The escapes are well-formed here, but they may not be UTF-8. Then nothing more can be compared.
 function rewritten (path: string): string {

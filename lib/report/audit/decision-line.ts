@@ -29,7 +29,7 @@ const PLAIN_ID = /^[A-Za-z0-9._-]{1,128}$/
 export function createDecisionLine (
   { now, pseudonymKey }: { readonly now: () => number, readonly pseudonymKey: Buffer | undefined }
 ) {
-  const named = (name: string | undefined): string | undefined =>
+  const named = (name: string | undefined) =>
     name === undefined || !pseudonymKey
       ? name
       : createHmac('sha256', pseudonymKey).update(name).digest('base64url')

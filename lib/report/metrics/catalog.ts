@@ -96,7 +96,7 @@ const ofCaches = (read: 'entries' | 'hits' | 'misses'): Read => ({ parts: { veri
 const ofReplay = (read: (state: ReplayState) => Values): Read => ({ parts }) => read(parts.replay.state())
 
 /** Whether there may be more than one issuer. Then a label names each, as the settings name it. */
-const hasSeveral = ({ issuers }: GuardState): boolean =>
+const hasSeveral = ({ issuers }: GuardState) =>
   issuers !== undefined && (!issuers.isComplete || issuers.all().length > 1)
 
 const labelled = (label: string, value: string, values: Values): readonly Sample[] =>

@@ -53,7 +53,7 @@ function markedOperations (
 }
 
 /** Only OpenAPI 3.1 allows scopes for schemes of HTTP. */
-const namesScopes = ({ openapi = '2' }: AppDocument): boolean => !/^(?:2|3\.0)/.test(openapi)
+const namesScopes = ({ openapi = '2' }: AppDocument) => !/^(?:2|3\.0)/.test(openapi)
 
 function describeOperation (
   operation: AppOperation,

@@ -190,7 +190,7 @@ export function describeGuard (
   description: unknown,
   areScopesNamed = true
 ): { description: string, 'x-requirements'?: object[] } {
-  const asksForMore = (requirement: Requirement): boolean =>
+  const asksForMore = (requirement: Requirement) =>
     phrasesOf(requirement).length > 0 || (!areScopesNamed && scopesOf(requirement).length > 0)
   // A guard that is told as a whole has its plain requirements too: beside one, no other is optional.
   const further = !areScopesNamed && guard.some(asksForMore)

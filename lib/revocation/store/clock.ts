@@ -28,8 +28,8 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
 
   /** Our clock at the last call. They are made one by one. */
   let offeredMs = 0
-  const readMs = (): number => steadyMs() + shiftMs
-  const offsetOf = (count: string): number => offsets.get(count) ?? 0
+  const readMs = () => steadyMs() + shiftMs
+  const offsetOf = (count: string) => offsets.get(count) ?? 0
 
   return {
     seconds: (): number => readMs() / 1000,

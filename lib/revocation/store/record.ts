@@ -108,8 +108,8 @@ export function partOf (record: RevocationRecord | undefined, kind: string): Par
   return record?.parts.find(part => part.kind === kind)
 }
 
-const undoneAt = (record: RevocationRecord): number => partOf(record, 'u')?.at ?? -1
-const isBefore = (text: string, other: string): boolean => Buffer.compare(Buffer.from(text), Buffer.from(other)) < 0
+const undoneAt = (record: RevocationRecord) => partOf(record, 'u')?.at ?? -1
+const isBefore = (text: string, other: string) => Buffer.compare(Buffer.from(text), Buffer.from(other)) < 0
 
 /** Of two parts of a kind. */
 function latest (one: Part, other: Part): Part {
@@ -165,7 +165,7 @@ export function mergeInto (
   if (!stored) return { ...given, parts }
   const isAfter = mode === 'event' || mode === 'operator'
   const isKnown = isAfter && undoneAt(given) <= undoneAt(stored)
-  const isRepeat = (part: Part): boolean =>
+  const isRepeat = (part: Part) =>
     isKnown && stored.parts.some(({ kind, at, heard, life }) =>
       kind === part.kind && at === part.at && life >= part.life && heard + life > seconds
     )

@@ -48,7 +48,7 @@ export function createRedisCalls (
   let place = '$'
   /** The other instances at the last look, and when each has last said something. */
   let others: Array<readonly [instance: string, lastMs: number]> = []
-  const nowMs = (): number => clock.seconds() * 1000
+  const nowMs = () => clock.seconds() * 1000
 
   function inTurn<Value> (work: () => Promise<Value>): Promise<Value> {
     const done = turn.then(work)

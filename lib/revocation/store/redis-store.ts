@@ -48,7 +48,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   const { open, surroundings, clock, view, staleSeconds, onChange } = options
   const { steadyMs, after, randomBytes } = surroundings
   const patienceMs = staleSeconds * 1000
-  const randomText = (): string => randomBytes(12).toString('base64url')
+  const randomText = () => randomBytes(12).toString('base64url')
   const instance = randomText()
   const calls = createRedisCalls({ view, clock, instance, randomText })
   /** When the store last answered. Negative infinity until all of it was read, and while what was lost is restored. */
@@ -67,7 +67,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   let isClosed = false
   /** Counts the connections of the reader. Work of an earlier one must not go on. */
   let turn = 0
-  const isCurrent = (own: number): boolean => own === turn && !isClosed
+  const isCurrent = (own: number) => own === turn && !isClosed
 
   const writing = open({ ready () {}, error () {}, close () {} })
   const reader = open({

@@ -52,12 +52,12 @@ export function createTransmitterClient (
 ) {
   let token: string | undefined
 
-  const send = (url: string, request?: ProviderRequest): Promise<ProviderAnswer> =>
+  const send = (url: string, request?: ProviderRequest) =>
     withSession(calls, session => session.send(url, request), closing)
 
   async function fetchToken (prove: ClientAuthentication): Promise<string> {
     const url = tokenEndpoint ?? await discoverTokenEndpoint()
-    const ask = async (scope: object): Promise<ProviderAnswer> =>
+    const ask = async (scope: object) =>
       send(url, await prove({ grant_type: 'client_credentials', ...scope }))
     let answer = await ask({ scope: SCOPES })
     // Not every provider has scopes for its streams.

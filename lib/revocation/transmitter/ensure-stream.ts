@@ -140,7 +140,7 @@ export async function endStream (client: TransmitterClient, endpoint: string, st
   return !CANNOT.includes(status)
 }
 
-const idOf = ({ stream_id: id }: JsonObject): string => String(id)
+const idOf = ({ stream_id: id }: JsonObject) => String(id)
 
 function deliveryOf ({ delivery, pushUrl, pushAuthorization }: EnsuredStream): JsonObject {
   const [method] = DELIVERY_METHODS[delivery]

@@ -160,11 +160,11 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   /** Whether a state of verifications can only be one that was asked for. */
-  const isVerified = (): boolean =>
+  const isVerified = () =>
     given.verify && authenticate !== undefined && configuration?.verificationEndpoint !== undefined && stream?.id !== ''
 
-  const periodSeconds = (): number => Math.max(VERIFICATION_SECONDS, stream?.minimumSeconds ?? 0)
-  const isOverdue = (): boolean => isVerified() && verification.isOverdue(now(), periodSeconds())
+  const periodSeconds = () => Math.max(VERIFICATION_SECONDS, stream?.minimumSeconds ?? 0)
+  const isOverdue = () => isVerified() && verification.isOverdue(now(), periodSeconds())
 
   function statusWord (): string {
     if (rounds.lastFailure !== undefined || unstored) return 'failing'
