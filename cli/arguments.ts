@@ -36,7 +36,7 @@ export interface World {
   readonly env: NodeJS.ProcessEnv
   readonly out: Output
   /** The command that the tools are parts of; in a clone they are scripts of npm. */
-  readonly program?: string | undefined
+  readonly program?: string
 }
 
 /** Whether local tenants can be found: only a clone has the script that starts them. */

@@ -30,8 +30,8 @@ export async function exchange (
     method: string,
     url: string,
     headers?: Record<string, string>,
-    body?: string | undefined,
-    addresses?: Addresses | undefined
+    body?: string,
+    addresses?: Addresses
   },
   env: NodeJS.ProcessEnv
 ): Promise<Exchange> {

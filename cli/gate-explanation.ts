@@ -12,7 +12,7 @@ interface GateView {
   /** Where the rules are, in words, by their paths. */
   readonly places: ReadonlyMap<string, string>
   /** The last day on which nothing is refused, if that is not over. */
-  readonly observedUntil?: string | undefined
+  readonly observedUntil?: string
   /** The configured ones, if they are known. */
   readonly audience: unknown
 }

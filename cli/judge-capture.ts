@@ -22,11 +22,11 @@ interface JudgeOptions {
   /** By their variables; they win over all others. */
   readonly settings?: Readonly<Record<string, string>>
   /** What the route needs, if it is none of the service's own. */
-  readonly scopes?: readonly string[] | undefined
+  readonly scopes?: readonly string[]
   /** Of the request, if the capture lacks it. */
-  readonly url?: string | undefined
+  readonly url?: string
   /** The address that connected to the service. */
-  readonly peer?: string | undefined
+  readonly peer?: string
 }
 
 interface JudgeWorld {

@@ -4,8 +4,8 @@ import { root } from './tenants.ts'
 
 /** Where the service listens. What is undefined is left to the settings and to fastify-cli. */
 export interface Listening {
-  readonly port?: string | undefined
-  readonly address?: string | undefined
+  readonly port?: string
+  readonly address?: string
 }
 
 /**

@@ -110,7 +110,7 @@ export function readStore (
 /** What was found of a Redis that is to hold revocations. */
 interface TriedStore {
   /** Why instances cannot use it, or that it does not say whether it evicts. */
-  readonly reason?: RedisFault | 'policy_unknown' | undefined
+  readonly reason?: RedisFault | 'policy_unknown'
   /** Commands that the user has no right to. */
   readonly lacking: readonly string[]
 }

@@ -15,9 +15,9 @@ export interface ProofKey {
 interface ProofInput {
   method: string
   url: string
-  nonce?: string | undefined
+  nonce?: string
   /** The access token that the proof goes with; none for the token endpoint. */
-  token?: string | undefined
+  token?: string
   /** Seconds since the epoch; now when absent. */
   iat?: number
 }
@@ -46,15 +46,15 @@ interface TokenInput {
   issuer: string
   clientId: string
   clientSecret: string
-  audience?: string | undefined
-  scope?: string | undefined
+  audience?: string
+  scope?: string
   /** The body of the token request; a form is what RFC 6749 section 4.4.2 asks for. */
   body: 'form' | 'json'
   /** Further parameters of the token request, such as `resource`. */
   parameters: ReadonlyArray<readonly [string, string]>
   /** Asks for a token bound to this key. */
-  key?: ProofKey | undefined
-  addresses?: Addresses | undefined
+  key?: ProofKey
+  addresses?: Addresses
 }
 
 interface TokenAnswer {

@@ -6,7 +6,7 @@ const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The parts of a request that its id is made from. */
 type IdentifiedMessage = Pick<IncomingMessage, 'headers'> & {
-  readonly socket: { readonly remoteAddress?: string | undefined }
+  readonly socket: { readonly remoteAddress?: string }
 }
 
 /**

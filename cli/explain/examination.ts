@@ -27,25 +27,25 @@ export interface ExplainOptions {
   /** The time to judge at. Unix seconds. */
   readonly now: number
   /** The keys of an issuer, or undefined if they are unknown: then signatures of tokens are not checked. */
-  readonly keys?: ((issuer: IssuerSettings) => Promise<SignerKeys> | SignerKeys) | undefined
+  readonly keys?: (issuer: IssuerSettings) => Promise<SignerKeys> | SignerKeys
   /**
    * Asks an issuer about tokens, for the issuers that have introspection. Absent if no calls are allowed: then
    * whether a token is active, and everything about an opaque token, is not checked.
    */
-  readonly introspect?: ((issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>) | undefined
+  readonly introspect?: (issuer: IssuerSettings) => Promise<Pick<Inquiry, 'claimsOf' | 'confirm'>>
   /** What has been revoked, or a sentence that says why that is not known. Absent if only the running service knows. */
-  readonly revocations?: Pick<Revocations, 'refusalOf'> | string | undefined
+  readonly revocations?: Pick<Revocations, 'refusalOf'> | string
   /** What the route needs. Empty for any valid token. Absent if it is unknown. */
-  readonly requirements?: readonly Requirement[] | undefined
+  readonly requirements?: readonly Requirement[]
   /** The proofs that have passed before, or undefined if they are unknown: then replays are not checked. */
-  readonly replay?: ReplayStore | undefined
+  readonly replay?: ReplayStore
   /** The nonce of the answer, if that is known: it names the process that answered. */
-  readonly answeredNonce?: string | undefined
+  readonly answeredNonce?: string
   /**
    * The names of checks on the token's claims that are left out, because the settings of the service for them are
    * unknown.
    */
-  readonly unknown?: readonly string[] | undefined
+  readonly unknown?: readonly string[]
   /** Gets the claims of the token, once they are read. */
   readonly onClaims?: (claims: JsonObject | undefined) => void
 }

@@ -12,7 +12,7 @@ export interface GateRequest {
   /** As a client would send it. */
   readonly target: string
   /** The message of the Model Context Protocol that the body would hold, if one is known. */
-  readonly message?: McpMessage | undefined
+  readonly message?: McpMessage
 }
 
 /** What a gate does with a request before it looks at credentials. */

@@ -13,7 +13,7 @@ type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings
   /** 0, the default, takes any free port. */
   readonly port?: number,
   /** The address to listen on, loopback by default. The issuer stays on localhost. */
-  readonly address?: string | undefined
+  readonly address?: string
 }
 
 export interface LocalProvider {

@@ -22,9 +22,9 @@ export interface TenantSettings {
   /** Redirect URIs of the browser client; their origins may call the token endpoint. */
   readonly redirectUris: readonly string[]
   /** Where the API receives logout tokens for the browser client. */
-  readonly logoutUri?: string | undefined
+  readonly logoutUri?: string
   /** One more client, registered by the developer. */
-  readonly ownClient?: OwnClient | undefined
+  readonly ownClient?: OwnClient
   /** Whether proofs to the token endpoint need a nonce (RFC 9449 section 8). */
   readonly nonce: boolean
   /** Seconds. */

@@ -17,9 +17,9 @@ export async function banner (
   playground: string | undefined,
   paint: Paint,
   { to = '', ownClient, transmitter }: {
-    transmitter?: string | undefined,
+    transmitter?: string,
     to?: string,
-    ownClient?: OwnClient | undefined
+    ownClient?: OwnClient
   } = {}
 ): Promise<string> {
   const docs = `${tenant.url}/docs`

@@ -19,9 +19,9 @@ import { curlLine, headerWords, quote } from './curl-line.ts'
 
 /** What the playground shows beside an exchange. */
 interface PageExplanation {
-  readonly reason?: string | undefined
-  readonly description?: string | undefined
-  readonly advice?: string | undefined
+  readonly reason?: string
+  readonly description?: string
+  readonly advice?: string
   /**
    * The result of each check of the service. Empty for a route without a guard, and if the checks contradict the
    * answer.

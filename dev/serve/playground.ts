@@ -22,7 +22,7 @@ export interface PlaygroundOptions {
   api: string
   provider: LocalProvider
   /** Has the users logged out everywhere. Absent if nothing can be revoked. */
-  transmitter?: LocalTransmitter | undefined
+  transmitter?: LocalTransmitter
   /** The settings of the API, to explain its answers. */
   settings: Settings
 }

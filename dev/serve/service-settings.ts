@@ -17,7 +17,7 @@ export async function chooseServiceSettings (
     issuer: string,
     audience: string,
     origins: readonly string[],
-    revocation?: object | undefined
+    revocation?: object
   }
 ) {
   const found = collectSettings({

@@ -40,9 +40,9 @@ export interface GuardPartsOptions extends Omit<IssuerPartOptions, 'settings'>, 
    */
   readonly metadataMount: string | undefined
   /** The path under which the guard is mounted. Empty unless given. */
-  readonly mount?: string | undefined
+  readonly mount?: string
   /** Takes the place of what the settings say about certificates. */
-  readonly readCertificate?: CertificateReader | undefined
+  readonly readCertificate?: CertificateReader
 }
 
 /** Verified tokens that are remembered for each further audience. */

@@ -42,11 +42,11 @@ export interface IssuerPartOptions {
   readonly settings: Pick<Settings, 'idp' | 'server' | 'proxies'>
   readonly jwtTools: JwtTools
   /** Takes the place of the network to providers, which follows from the proxies. */
-  readonly transport?: Transport | undefined
+  readonly transport?: Transport
   /** That of the issuer, if its parts share it. */
-  readonly discovery?: Discovery | undefined
+  readonly discovery?: Discovery
   /** While it is on, no request waits long for a provider. */
-  readonly observing?: Observing | undefined
+  readonly observing?: Observing
 }
 
 export interface IssuersOptions extends IssuerPartOptions {

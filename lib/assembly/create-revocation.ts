@@ -189,7 +189,7 @@ const MAX_KEYS = 1_000_000
 
 interface Openness {
   /** Whether the application decides which issuers there are. */
-  readonly isOpen?: boolean | undefined
+  readonly isOpen?: boolean
 }
 
 /** What a process knows of the store of revocations, and how it judges tokens by it. */

@@ -21,7 +21,7 @@ interface McpTarget {
   /** Names of tools, with `*` at the end for all that begin so. */
   readonly tools: readonly string[] | undefined
   /** What calls of these tools must say. It does not choose the rule. */
-  readonly arguments?: readonly ArgumentRule[] | undefined
+  readonly arguments?: readonly ArgumentRule[]
   /** Whether the answer to `tools/list` holds only tools that a rule of the path names. */
   readonly onlyRuled: boolean
   /** Whether it holds only those that the token of the caller may call now. */

@@ -19,7 +19,7 @@ export interface AdmissibleRequest extends ObservableRequest {
   readonly raw: ReceivedRequest
   user: AccessTokenClaims | null
   auth: RequestAuth | null
-  [kNextNonce]?: string | undefined
+  [kNextNonce]?: string
 }
 
 /** What the guard has found. A refusal is a result too: each caller would have to handle a promise that rejects. */
@@ -44,9 +44,9 @@ export interface AdmissionOptions<Request extends AdmissibleRequest> {
    */
   readonly refuse: (request: Request, error: Error, requirement: Requirement) => Error | undefined
   /** Called once for each request whose token and proof have passed, before a requirement is judged. */
-  readonly onAdmitted?: ((request: Request) => void) | undefined
+  readonly onAdmitted?: (request: Request) => void
   /** Called for each request of unknown sender, with the lines that the guard has read. */
-  readonly onUnidentified?: ((request: Request, message: Message) => void) | undefined
+  readonly onUnidentified?: (request: Request, message: Message) => void
 }
 
 type AdmissionDone = (error?: Error) => void

@@ -16,10 +16,10 @@ interface RefusalContext {
   /** The requirement that was judged. */
   readonly requirement: Requirement
   /** All guards of the route, if they are known: the challenge names every scope at once. */
-  readonly guard?: RouteGuard | undefined
-  readonly nonce?: string | undefined
+  readonly guard?: RouteGuard
+  readonly nonce?: string
   /** Seconds after which the client may send the request again, if it may. */
-  readonly retryAfterSeconds?: number | undefined
+  readonly retryAfterSeconds?: number
 }
 
 export type Challenges = ReturnType<typeof createChallenges>

@@ -7,7 +7,7 @@ export interface RefusedBecause {
   /** Whether the request passes all the same. */
   readonly isObserved?: boolean
   /** That of the request, if it was verified before something else was refused. */
-  readonly token?: VerifiedToken | undefined
+  readonly token?: VerifiedToken
 }
 
 /** Where a request went, as the app or the gate knows it. */

@@ -6,14 +6,14 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
   readonly socket: {
     readonly encrypted?: boolean,
     /** Undefined for a unix socket. */
-    readonly remoteAddress?: string | undefined,
+    readonly remoteAddress?: string,
     /** Node sets it on each connection that it accepts. A made-up request has none. */
     readonly server?: { readonly maxHeadersCount?: number | null },
     /** The certificate of the client. Only a TLS socket has it. */
     readonly getPeerX509Certificate?: () => { readonly raw: Buffer } | undefined
   },
   /** The original target, if the app rewrites targets: Fastify keeps it there. */
-  readonly originalUrl?: string | undefined
+  readonly originalUrl?: string
 }
 
 /**

@@ -51,7 +51,7 @@ interface TokenSignalsOptions {
   readonly revocationOf: ((token: VerifiedToken) => Refusal | undefined) | undefined
   readonly clockToleranceSeconds: number
   /** While it is on, nothing that is open ends, but what a rule admitted that is enforced at once. */
-  readonly observing?: Pick<Observing, 'isOn'> | undefined
+  readonly observing?: Pick<Observing, 'isOn'>
   /** Unix seconds. */
   readonly now: () => number
   /** Runs a function again and again. Returns what ends that. */

@@ -104,7 +104,7 @@ export interface RevocationFacts {
   /** `auth_time`, in Unix seconds. Infinity if it is no time. It is undefined if there is none. */
   readonly loginAt: number | undefined
   /** A claim that has more values than are compared: whether it was revoked by one of them cannot be said. */
-  readonly overfull?: string | undefined
+  readonly overfull?: string
 }
 
 /** Values of one claim that are compared. */

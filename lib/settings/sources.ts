@@ -76,7 +76,7 @@ function readConfigFile (path: string | undefined, readFile: SettingsSources['re
 function readSource (
   path: string,
   readFile: SettingsSources['readFile']
-): { text?: string | undefined, problem?: string } {
+): { text?: string, problem?: string } {
   try {
     return { text: readFile(path) }
   } catch (error) {

@@ -21,7 +21,7 @@ type KeySetFinder = (session: ProviderSession) => Promise<string | undefined>
 
 interface KeySetFinderOptions {
   /** That of the issuer, if others read it too. */
-  readonly discovery?: Discovery | undefined
+  readonly discovery?: Discovery
   /** Whether the issuer may be without keys, because all of its tokens are opaque. */
   readonly mayHaveNone?: boolean
 }
@@ -69,7 +69,7 @@ export interface ProviderKeysOptions {
   /** The accepted algorithms of tokens. */
   readonly algs: readonly JwsAlg[]
   /** Node's own unless given. */
-  readonly readPem?: PemReader | undefined
+  readonly readPem?: PemReader
 }
 
 /** Brings the keys of a provider. */

@@ -40,10 +40,10 @@ export interface FailureFacts {
   /** The URL of the request, without its query. */
   readonly url?: string
   /** Host and port of the proxy between, if there was one. */
-  readonly proxy?: string | undefined
+  readonly proxy?: string
   /** Of the answer, if there was a whole one. */
   readonly status?: number
-  readonly contentType?: string | undefined
+  readonly contentType?: string
   readonly expected?: string
   readonly found?: string
 }

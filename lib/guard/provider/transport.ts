@@ -58,15 +58,15 @@ export interface TransportOptions {
    * URLs of proxies, as in HTTP_PROXY and HTTPS_PROXY. Without the second, the first is used for both. `http:` on
    * loopback uses none.
    */
-  httpProxy?: string | undefined
-  httpsProxy?: string | undefined
+  httpProxy?: string
+  httpsProxy?: string
   /**
    * As NO_PROXY: hosts, addresses and CIDRs, the first two optionally with a port, separated by commas or spaces. `*`
    * means all hosts.
    */
-  noProxy?: string | undefined
+  noProxy?: string
   /** PEM of certificate authorities to trust instead of the system's. */
-  ca?: string | undefined
+  ca?: string
   /** Milliseconds for the whole session, from `open` to the last byte of the last body. */
   deadlineMs?: number
   /** Bytes of one body, after decoding. */

@@ -36,7 +36,7 @@ export interface TokenRules {
   /** The claim that must hold the audience. Beside another claim `aud` may be missing, and must fit if it is there. */
   readonly audienceClaim: AudienceClaim
   /** The identifier that the metadata of the service names (RFC 9728). A token may be meant for it too (RFC 8707). */
-  readonly resource?: string | undefined
+  readonly resource?: string
   /** `rfc9068`: a JWT is held to the whole of RFC 9068. */
   readonly profile: TokenProfile
   /** Accepted values of `alg`, literally. */
@@ -49,7 +49,7 @@ export interface TokenRules {
    */
   readonly bindings: readonly TokenBinding[]
   /** The bindings of which a token must have one, or undefined if it may have none. */
-  readonly neededBindings?: readonly TokenBinding[] | undefined
+  readonly neededBindings?: readonly TokenBinding[]
 }
 
 /** The members of `cnf` that have a meaning here: RFC 9449 section 6.1 and RFC 8705 section 3.1. */

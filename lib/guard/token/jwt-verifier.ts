@@ -15,11 +15,11 @@ export interface JwtVerifierOptions {
   /** Absent if no provider is usable. Then every token is refused, and no call is made. */
   readonly issuers: IssuerTable | undefined
   /** Replaces the audiences of every issuer. */
-  readonly audiences?: readonly string[] | undefined
+  readonly audiences?: readonly string[]
   readonly findSigner: SignerFinder
   readonly verified: VerifiedTokens
   /** Why a token that is valid by itself is refused all the same, or undefined if nothing can be revoked. */
-  readonly revocationOf?: ((token: VerifiedToken) => Refusal | undefined) | undefined
+  readonly revocationOf?: (token: VerifiedToken) => Refusal | undefined
   readonly clockToleranceSeconds: number
 }
 

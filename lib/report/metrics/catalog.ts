@@ -18,7 +18,7 @@ interface GuardState {
   readonly verified: Pick<VerifiedTokens, 'state'>
   readonly clientKeys: Pick<ClientKeys, 'state'>
   /** Absent if each refusal is enforced from the start. */
-  readonly observing?: Pick<Observing, 'secondsLeft'> | undefined
+  readonly observing?: Pick<Observing, 'secondsLeft'>
   /** Absent if nothing can be revoked. */
   readonly revocation: {
     readonly counts: ReadonlyMap<string, number>,

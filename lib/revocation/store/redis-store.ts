@@ -37,7 +37,7 @@ export interface RedisStoreOptions {
   /** Called once for each change: with the fault if the store cannot be read, with null if it can. */
   readonly onChange: (fault: string | null) => void
   /** Called once the log of an earlier version has become records. */
-  readonly onTakeOver?: (() => void) | undefined
+  readonly onTakeOver?: () => void
 }
 
 /**

@@ -16,7 +16,7 @@ import { originsOf, type TransmitterAddress, type TransmitterConfiguration } fro
 export interface TransmitterClientOptions extends TransmitterAddress {
   /** Absent if calls carry no token. */
   readonly authenticate: ClientAuthentication | undefined
-  readonly tokenEndpoint?: string | undefined
+  readonly tokenEndpoint?: string
   /** For calls that do more than fetch keys. */
   readonly calls: Transport
   /** The newest one. It must be known before the first call. */

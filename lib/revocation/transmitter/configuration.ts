@@ -6,7 +6,7 @@ import type { ProviderSession } from '../../guard/provider/transport.ts'
 /** Who a transmitter is, and where its configuration is, if that is not under its issuer. */
 export interface TransmitterAddress {
   readonly issuer: string
-  readonly metadata?: string | undefined
+  readonly metadata?: string
 }
 
 /**

@@ -33,7 +33,7 @@ export type Ensured =
     /** `kept`: it was as it is wanted, or its transmitter cannot change it: the status of its answer. */
     readonly did: 'kept' | 'created' | 'changed',
     readonly stream: JsonObject,
-    readonly status?: number | undefined,
+    readonly status?: number,
     /** Where its events went until now, if that was elsewhere. */
     readonly from?: string,
     /** Those that were like it, and younger. */

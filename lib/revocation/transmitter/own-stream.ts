@@ -19,15 +19,15 @@ export interface WantedStream {
   readonly delivery: 'push' | 'poll'
   /** Where events are pushed, or undefined if the address of the service is not known. */
   readonly pushUrl: string | undefined
-  readonly audience?: string | undefined
+  readonly audience?: string
   /** Which of several streams it is. */
-  readonly streamId?: string | undefined
+  readonly streamId?: string
 }
 
 /** What the settings say of the stream of a transmitter. */
 export interface StreamOptions extends WantedStream, TransmitterAddress {
   /** Where it is polled, unless it says that itself. */
-  readonly endpoint?: string | undefined
+  readonly endpoint?: string
 }
 
 /** Whether a stream is delivered as it is wanted. The address for polls is the transmitter's own. */

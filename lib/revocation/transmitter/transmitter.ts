@@ -53,7 +53,7 @@ export interface TransmitterOptions
   readonly pushAuthorization: string | undefined
   /** Whether its stream is verified, if it has an endpoint for that. */
   readonly verify: boolean
-  readonly tokenIssuers?: readonly string[] | undefined
+  readonly tokenIssuers?: readonly string[]
   /** The claim of access tokens that holds the session. False if they have none. */
   readonly sessionClaim: string | false
   readonly untyped: boolean
