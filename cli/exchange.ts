@@ -4,16 +4,7 @@ import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
 
 /** One request and its answer, as they are shown. */
-export interface Exchange {
-  readonly method: string
-  readonly url: string
-  readonly requestHeaders: Readonly<Record<string, string>>
-  readonly sentBody: string | undefined
-  readonly status: number
-  readonly statusText: string
-  readonly headers: Headers
-  readonly body: string
-}
+export type Exchange = Awaited<ReturnType<typeof exchange>>
 
 /** The other side gave no answer that could be used; the message says which side and why. */
 export class NoAnswer extends Error {}
@@ -34,7 +25,7 @@ export async function exchange (
     addresses?: Addresses
   },
   env: NodeJS.ProcessEnv
-): Promise<Exchange> {
+) {
   const dispatcher = await wayTo(url, env, addresses)
   try {
     // fetch would show the value of a header that cannot be sent, and it may be a token.
@@ -48,14 +39,13 @@ export async function exchange (
       ...dispatcher !== undefined && { dispatcher } as object
     })
     const text = await response.text()
-    const { status, statusText } = response
     return {
       method,
       url,
       requestHeaders: headers,
       sentBody: body,
-      status,
-      statusText,
+      status: response.status,
+      statusText: response.statusText,
       headers: response.headers,
       body: text.slice(0, MAX_CHARACTERS)
     }

@@ -10,20 +10,15 @@ import { processSurroundings } from '../server/surroundings.ts'
 const NOT_KNOWN = '(not known here)'
 const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOWN } }
 
-interface KnownSettings {
-  readonly settings: Settings
-  /** Whether they name a provider. Without one, issuer, audience and signature of a token cannot be checked. */
-  readonly isKnown: boolean
-}
-
 /**
  * The settings of the service as the tools find them: as the service reads them itself and, if nothing there names a
- * provider, those of the local tenant's API. @throws SettingsError
+ * provider, those of the local tenant's API. `isKnown` says whether they name one: without one, issuer, audience and
+ * signature of a token cannot be checked. @throws SettingsError
  */
 export async function readKnownSettings (
   { env, readFile }: { readonly env: NodeJS.ProcessEnv, readonly readFile: SettingsSources['readFile'] },
   tenant?: Tenant
-): Promise<KnownSettings> {
+) {
   const found = collectSettings({ environment: env, readFile })
   const { domain, issuer, issuers } = found.values.idp
   const isNamed = domain !== undefined || issuer !== undefined || issuers !== undefined

@@ -1,5 +1,4 @@
 import { processSurroundings } from '../server/surroundings.ts'
-import type { ExplainOptions } from './explain/explain.ts'
 import { createKeys } from '../lib/assembly/create-issuers.ts'
 import { NODE_CRYPTO } from '../lib/assembly/jwt-tools.ts'
 import type { SignerKeys } from '../lib/guard/jose/signed-jwt.ts'
@@ -8,10 +7,7 @@ import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
 
 /** Where the keys of the issuers are taken from to explain a request. */
-export interface ProviderKeys {
-  readonly keys: NonNullable<ExplainOptions['keys']>
-  close (): Promise<void>
-}
+export type ProviderKeys = ReturnType<typeof openProviderKeys>
 
 const NO_KEYS: SignerKeys = { candidates: () => [], fetchCandidates: async () => [] }
 
@@ -19,7 +15,7 @@ const NO_KEYS: SignerKeys = { candidates: () => [], fetchCandidates: async () =>
 export function openProviderKeys (
   settings: Settings,
   onFailure: (sentence: string) => void = () => {}
-): ProviderKeys {
+) {
   const sources = new Map<IssuerSettings, Promise<KeySource | undefined>>()
 
   async function open (issuer: IssuerSettings): Promise<KeySource | undefined> {
@@ -46,7 +42,7 @@ export function openProviderKeys (
   }
 
   return {
-    async keys (issuer) {
+    async keys (issuer: IssuerSettings) {
       const source = sources.get(issuer) ?? open(issuer)
       sources.set(issuer, source)
       return await source ?? NO_KEYS

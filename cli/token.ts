@@ -1,16 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
-import { exchange, exchangeWithNonce, NoAnswer, readObject, type Addresses, type Exchange } from './exchange.ts'
+import { exchange, exchangeWithNonce, NoAnswer, readObject, type Addresses } from './exchange.ts'
 
-/** A key that lives as long as the process, and a proof signed with it (RFC 9449 section 4.2). */
-export interface ProofKey {
-  readonly alg: string
-  readonly privateKey: CryptoKey
-  readonly jwk: JWK
-  /** RFC 7638: what `cnf.jkt` of a token bound to this key holds. */
-  readonly thumbprint: string
-}
+export type ProofKey = Awaited<ReturnType<typeof createProofKey>>
 
 interface ProofInput {
   method: string
@@ -22,12 +15,15 @@ interface ProofInput {
   iat?: number
 }
 
-export async function createProofKey (alg = 'ES256'): Promise<ProofKey> {
-  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: false })
+/** A key that lives as long as the process, to sign proofs with (RFC 9449 section 4.2). */
+export async function createProofKey () {
+  const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: false })
   const jwk = await exportJWK(publicKey)
-  return { alg, privateKey, jwk, thumbprint: await calculateJwkThumbprint(jwk) }
+  // RFC 7638: what `cnf.jkt` of a token bound to this key holds.
+  return { privateKey, jwk, thumbprint: await calculateJwkThumbprint(jwk) }
 }
 
+/** A proof by that key. */
 export async function createProof (key: ProofKey, { method, url, nonce, token, iat }: ProofInput): Promise<string> {
   const claims = {
     htm: method,
@@ -36,7 +32,7 @@ export async function createProof (key: ProofKey, { method, url, nonce, token, i
     ...nonce !== undefined && { nonce }
   }
   return new SignJWT(claims)
-    .setProtectedHeader({ typ: 'dpop+jwt', alg: key.alg, jwk: key.jwk })
+    .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk: key.jwk })
     .setJti(randomUUID())
     .setIssuedAt(iat)
     .sign(key.privateKey)
@@ -57,15 +53,11 @@ interface TokenInput {
   addresses?: Addresses
 }
 
-interface TokenAnswer {
-  readonly exchange: Exchange
-  /** What was sent, without the secret. */
-  readonly parameters: Readonly<Record<string, string>>
-  readonly token?: string
-}
-
-/** Gets an access token by the client credentials grant, with one more try when a nonce is asked for. */
-export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): Promise<TokenAnswer> {
+/**
+ * Gets an access token by the client credentials grant, with one more try when a nonce is asked for. `parameters` are
+ * what was sent, without the secret.
+ */
+export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv) {
   const { issuer, clientId, clientSecret, audience, scope, key, addresses } = input
   const { url, usesBasic } = await discover(issuer, env, addresses)
   const parameters: Record<string, string> = {
@@ -86,7 +78,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv): 
   })
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
-  return { exchange: answer, parameters, ...answer.status === 200 && typeof token === 'string' && { token } }
+  return { exchange: answer, parameters, token: answer.status === 200 && typeof token === 'string' ? token : undefined }
 }
 
 /** The token endpoint, and whether it takes the secret in a header: if it names no method, it does (RFC 8414). */

@@ -1,8 +1,8 @@
 import { parse } from 'yaml'
 import { SECRET_PLACE } from '../../lib/settings/section-specs.ts'
 import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
-import { issuerMembers, memberKey, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
-import { readSections, type Section } from './sections.ts'
+import { settingSpec } from '../../lib/settings/specs.ts'
+import { issuerSection, readSections, type Section } from './sections.ts'
 import { byDefault } from './settings-files.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
@@ -14,18 +14,17 @@ export function makeConfigSchema (): string {
     title: 'Configuration file of Holdfast',
     ...sectionSchema(readSections(), '#')
   }
+  // Members that are undefined are left out.
   return `${JSON.stringify(schema, null, 2)}\n`
 }
 
 function sectionSchema (section: Section, pointer: string): JsonSchema {
-  const properties = [...section].map((
-    [key, entry]
-  ) => [
+  const properties = Object.entries(section).map(([key, entry]) => [
     key,
     typeof entry === 'string' ? settingSchema(settingSpec(entry)) : sectionSchema(entry, `${pointer}/properties/${key}`)
   ])
   // A key may be written with those of its sections before it: `idp.domain: tenant.example`.
-  const joined = [...section].flatMap(([key, entry]) =>
+  const joined = Object.entries(section).flatMap(([key, entry]) =>
     typeof entry === 'string'
       ? []
       : pathsIn(entry).map(path => [[key, ...path].join('.'), { $ref: [pointer, key, ...path].join('/properties/') }])
@@ -38,7 +37,7 @@ function sectionSchema (section: Section, pointer: string): JsonSchema {
 }
 
 function pathsIn (section: Section): string[][] {
-  return [...section].flatMap(([key, entry]) =>
+  return Object.entries(section).flatMap(([key, entry]) =>
     typeof entry === 'string' ? [[key]] : pathsIn(entry).map(path => [key, ...path])
   )
 }
@@ -47,8 +46,8 @@ function settingSchema (spec: SettingSpec): JsonSchema {
   const { default: given, about, allowed, example } = spec
   return {
     description: `${about}\ntakes: ${allowed}\ndefault: ${byDefault(spec)}`,
-    ...given === undefined ? {} : { default: given },
-    ...example === undefined ? {} : { examples: [example] },
+    default: given,
+    examples: example === undefined ? undefined : [example],
     anyOf: [...formsOf(spec), ...placesOf(spec), { type: 'null' }]
   }
 }
@@ -70,7 +69,7 @@ function formsOf (schema: Part): JsonSchema[] {
             type: 'array',
             minItems: schema.minItems,
             maxItems: schema.maxItems,
-            items: entrySchema(issuerMembers)
+            items: entrySchema(issuerSection())
           }]
         : [
             {
@@ -96,19 +95,12 @@ function formsOf (schema: Part): JsonSchema[] {
 const placesOf = ({ placed }: Part) => placed ? partForms(SECRET_PLACE) : []
 
 /** Each member as the single setting describes it. */
-function entrySchema (members: readonly SettingName[]): JsonSchema {
-  const properties: Record<string, JsonSchema | { properties: Record<string, JsonSchema> }> = {}
-  for (const name of members) {
-    const { default: _default, ...rest } = settingSchema(settingSpec(name))
-    const [key = '', inner] = memberKey(name).split('.')
-    if (inner === undefined) properties[key] = rest
-    else {
-      ;((properties[key] ??= { type: 'object', additionalProperties: false, properties: {} }) as {
-        properties: Record<string, JsonSchema>
-      }).properties[inner] = rest
-    }
-  }
-  return { type: 'object', additionalProperties: false, properties }
+function entrySchema (section: Section): JsonSchema {
+  const members = Object.entries(section).map(([key, entry]) => [
+    key,
+    typeof entry === 'string' ? { ...settingSchema(settingSpec(entry)), default: undefined } : entrySchema(entry)
+  ])
+  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(members) }
 }
 
 /**
@@ -124,14 +116,14 @@ function partForms (part: Part): JsonSchema[] {
     return [{
       type: 'object',
       ...additionalProperties === false && { additionalProperties },
-      ...required && { required },
+      required,
       properties: Object.fromEntries(members)
     }]
   }
   if (anyOf) return anyOf.flatMap(partForms)
   if (type === 'array') {
     return [
-      { type, ...minItems && { minItems }, ...maxItems && { maxItems }, items: oneForm(partForms(items!)) },
+      { type, minItems, maxItems, items: oneForm(partForms(items!)) },
       ...alone ? partForms(items!) : []
     ]
   }
@@ -147,7 +139,7 @@ function partSchema (part: Part, isRequired = false): JsonSchema {
   if (written !== undefined) return { description }
   return {
     description,
-    ...given !== undefined && { default: given },
+    default: given,
     ...oneForm([...partForms(part), ...placesOf(part), ...isRequired ? [] : [{ type: 'null' }]])
   }
 }
@@ -167,10 +159,8 @@ function textForms (items: Part): JsonSchema[] {
   return [{ type: 'string', pattern: `^[\\s,]*${word}(?:[\\s,]+${word})*[\\s,]*$` }]
 }
 
-function limitsOf (
-  { minimum, maximum, minLength }: { minimum?: number, maximum?: number, minLength?: number }
-): JsonSchema {
-  return Object.fromEntries(Object.entries({ minimum, maximum, minLength }).filter(([, limit]) => limit !== undefined))
+function limitsOf ({ minimum, maximum, minLength }: Part): JsonSchema {
+  return { minimum, maximum, minLength }
 }
 
 /** A word, and what YAML reads in its place if that is no text. */

@@ -1,21 +1,12 @@
-import { issuerMembers, memberKey, settingSpec, variables, type SettingName } from '../../lib/settings/specs.ts'
+import { settingSpec, variables, type SettingName } from '../../lib/settings/specs.ts'
 import { defaultOf, sentence, wrapDocstrings } from './docstrings.ts'
 import { listOf, namedTypes, partType } from './part-types.ts'
-import { nested, readSections, type Section } from './sections.ts'
-
-/** What each option is for, as the docstring in the editor says it. */
-function purposeOf (name: SettingName): { about: string, allowed: string, byDefault: string } {
-  const { about, allowed, unset, serviceOnly, default: given } = settingSpec(name)
-  return {
-    about: serviceOnly ? `${about} (only the service)` : about,
-    allowed,
-    byDefault: given === undefined ? unset! : defaultOf(given)
-  }
-}
+import { issuerSection, readSections, type Section } from './sections.ts'
 
 /** The type of a setting in the shape of the file. Digits of a text may be written as a number there. */
 function typeOf (name: SettingName): string {
-  const { type, items, enum: words, format, properties, placed } = settingSpec(name)
+  const spec = settingSpec(name)
+  const { type, items, enum: words, format, properties, placed, short } = spec
   if (items?.type === 'object') return 'readonly IssuerOptions[] | IssuerLookup'
   if (items && placed) return `SecretOption | ${listOf('SecretOption')}`
   if (items) {
@@ -23,27 +14,25 @@ function typeOf (name: SettingName): string {
   }
   if (type === 'object' && !properties) return 'Readonly<Record<string, string | readonly string[]>>'
   if (format === 'rate-limit') return "'off' | number"
-  const { short } = settingSpec(name)
   return [
     ...short === undefined ? [] : ['string'],
-    partType(settingSpec(name)),
+    partType(spec),
     ...(words ?? []).filter(word => /^\d+$/.test(word))
   ].join(' | ')
 }
 
 function member (name: SettingName, key: string, type: string, indent: string): string {
-  const { about, allowed, byDefault } = purposeOf(name)
-  return [
-    `/** ${sentence(about)}. Values: ${allowed}. Default: ${byDefault}. */`,
-    `${key}: ${type}`
-  ].map(line => indent + line).join('\n')
+  const { about, allowed, unset, serviceOnly, default: given } = settingSpec(name)
+  const purpose = sentence(serviceOnly ? `${about} (only the service)` : about)
+  const byDefault = given === undefined ? unset : defaultOf(given)
+  return `${indent}/** ${purpose}. Values: ${allowed}. Default: ${byDefault}. */\n${indent}${key}: ${type}`
 }
 
 /** A variable is text. What is written as text in code may be written as the value too. */
 const orText = (type: string) => type === 'string' ? type : `${type} | Text`
 
 /** The members of an issuer, as they are nested. */
-const ISSUER = nested(issuerMembers.map(name => [memberKey(name), name]))
+const ISSUER = issuerSection()
 
 /** What a section is about, for the editor. */
 const SECTIONS: Readonly<Record<string, string>> = {
@@ -55,13 +44,12 @@ const SECTIONS: Readonly<Record<string, string>> = {
 }
 
 function membersOf (section: Section, indent: string): string[] {
-  return [...section].map(([key, entry]) => {
+  return Object.entries(section).map(([key, entry]) => {
     if (typeof entry === 'string') return member(entry, key, typeOf(entry), indent)
     const about = `${indent}/** ${SECTIONS[key]} */\n`
     if (key === 'introspection') return `${about}${indent}introspection: IntrospectionOptions`
-    const [base, own] = key === 'idp'
-      ? ['IssuerOptions & ', new Map([...entry].filter(([member]) => !ISSUER.has(member)))]
-      : ['', entry]
+    const own = Object.fromEntries(Object.entries(entry).filter(([member]) => key !== 'idp' || !(member in ISSUER)))
+    const base = key === 'idp' ? 'IssuerOptions & ' : ''
     return [`${about}${indent}${key}: ${base}Optional<{`, ...membersOf(own, `${indent}  `), `${indent}}>`].join('\n')
   })
 }
@@ -92,7 +80,7 @@ type Optional<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
 /** How tokens are introspected at the provider (RFC 7662). */
 export interface IntrospectionOptions extends Optional<{
-${membersOf(ISSUER.get('introspection') as Section, '  ').join('\n')}
+${membersOf(ISSUER['introspection'] as Section, '  ').join('\n')}
 }> {}
 
 /** One issuer of several. What it leaves out is taken from the option of that name beside the list. */

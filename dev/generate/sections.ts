@@ -1,22 +1,20 @@
-import { settingNames, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
+import { issuerMembers, memberKey, settingNames, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
+import { put } from '../../lib/settings/tree.ts'
 
 /** The keys of the configuration file as they are nested, in the order of the settings. */
-export type Section = Map<string, Section | SettingName>
+export interface Section {
+  [key: string]: Section | SettingName
+}
 
 /** Nests settings by their keys, such as `dpop.nonce`. */
-export function nested (settings: ReadonlyArray<readonly [key: string, name: SettingName]>): Section {
-  const root: Section = new Map()
-  for (const [path, name] of settings) {
-    const keys = path.split('.')
-    let section = root
-    for (const key of keys.slice(0, -1)) {
-      if (!section.has(key)) section.set(key, new Map())
-      section = section.get(key) as Section
-    }
-    section.set(keys.at(-1)!, name)
-  }
+function nested (settings: readonly SettingName[], keyOf: (name: SettingName) => string): Section {
+  const root: Section = {}
+  for (const name of settings) put(root, keyOf(name), name)
   return root
 }
 
-export const readSections = (): Section =>
-  nested(settingNames.filter(name => settingSpec(name).from !== 'environment').map(name => [name, name]))
+export const readSections = () =>
+  nested(settingNames.filter(name => settingSpec(name).from !== 'environment'), name => name)
+
+/** The members of an entry of `idp.issuers`. */
+export const issuerSection = () => nested(issuerMembers, memberKey)

@@ -58,27 +58,12 @@ ${sectionLines(readSections(), '').join('\n')}
 }
 
 function sectionLines (section: Section, indent: string): string[] {
-  return [...section].flatMap(([key, entry]) => {
+  return Object.entries(section).flatMap(([key, entry]) => {
     if (typeof entry !== 'string') return ['', `${indent}${key}:`, ...sectionLines(entry, `${indent}  `).slice(1)]
     const spec = settingSpec(entry)
-    if (spec.items?.type === 'object') {
-      return [
-        '',
-        ...remarks(spec, 'in the configuration file only').map(text => indent + text),
-        `${indent}#${key}:${yamlOf(shownValue(spec))}`
-      ]
-    }
+    const elsewhere = spec.from === 'file' ? 'in the configuration file only' : `in the environment: ${spec.variable}`
     const line = `${IN_FORCE.includes(entry) ? '' : '#'}${key}:${yamlOf(shownValue(spec))}`
-    return [
-      '',
-      ...[
-        ...remarks(
-          spec,
-          spec.from === 'file' ? 'in the configuration file only' : `in the environment: ${spec.variable}`
-        ),
-        line
-      ].map(text => indent + text)
-    ]
+    return ['', ...[...remarks(spec, elsewhere), line].map(text => indent + text)]
   })
 }
 

@@ -16,21 +16,10 @@ type ProviderOptions = Pick<TenantSettings, 'audience'> & Partial<TenantSettings
   readonly address?: string
 }
 
-export interface LocalProvider {
-  readonly issuer: string
-  readonly port: number
-  readonly tokenEndpoint: string
-  readonly audience: string
-  /** The confidential client, for the client credentials grant. */
-  readonly clientId: string
-  readonly clientSecret: string
-  /** The public client, for the authorization code with PKCE. */
-  readonly browserClientId: string
-  close (): Promise<void>
-}
+export type LocalProvider = Awaited<ReturnType<typeof startProvider>>
 
 /** Starts an identity provider on loopback. Its keys are new each time. */
-export async function startProvider (options: ProviderOptions): Promise<LocalProvider> {
+export async function startProvider (options: ProviderOptions) {
   const settings: TenantSettings = {
     clientSecret: randomBytes(24).toString('base64url'),
     redirectUris: ['http://localhost/callback'],
@@ -63,8 +52,10 @@ export async function startProvider (options: ProviderOptions): Promise<LocalPro
     port,
     tokenEndpoint: issuer + TOKEN_PATH,
     audience,
+    /** The confidential client, for the client credentials grant. */
     clientId: MACHINE_CLIENT,
     clientSecret,
+    /** The public client, for the authorization code with PKCE. */
     browserClientId: BROWSER_CLIENT,
     close
   }

@@ -4,31 +4,15 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { listen, stop } from './listen.ts'
 
-interface TransmitterOptions {
-  /** 0 takes any free port. */
-  readonly port: number
-  readonly audience: string
-}
-
-/**
- * A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC
- * 8935).
- */
-export interface LocalTransmitter {
-  readonly issuer: string
-  /**
-   * Pushes an event to a receiver. Returns the status of its answer.
-   * @param type the end of a known type, such as `session-revoked`
-   * @param subject its `sub_id`
-   */
-  push (receiver: string, type: string, subject: object): Promise<number>
-  close (): Promise<void>
-}
+export type LocalTransmitter = Awaited<ReturnType<typeof startTransmitter>>
 
 const KEY_ID = 'events'
 
-/** Its keys are new each time. */
-export async function startTransmitter ({ port, audience }: TransmitterOptions): Promise<LocalTransmitter> {
+/**
+ * A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC
+ * 8935). Its keys are new each time.
+ */
+export async function startTransmitter ({ port, audience }: { readonly port: number, readonly audience: string }) {
   const { privateKey, publicKey } = await generateKeyPair('RS256', { modulusLength: 2048 })
   const jwk = { ...await exportJWK(publicKey), kid: KEY_ID, alg: 'RS256', use: 'sig' }
   const documents = new Map<string, object>()
@@ -46,7 +30,12 @@ export async function startTransmitter ({ port, audience }: TransmitterOptions):
   documents.set('/keys', { keys: [jwk] })
   return {
     issuer,
-    async push (receiver, type, subject) {
+    /**
+     * Pushes an event to a receiver. Returns the status of its answer.
+     * @param type the end of a known type, such as `session-revoked`
+     * @param subject its `sub_id`
+     */
+    async push (receiver: string, type: string, subject: object) {
       const uri = KNOWN_EVENT_TYPES.find(known => known.endsWith(`/${type}`))!
       const body = await new SignJWT({ sub_id: subject, events: { [uri]: {} } })
         .setProtectedHeader({ alg: 'RS256', kid: KEY_ID, typ: 'secevent+jwt' }).setIssuer(issuer).setAudience(audience)

@@ -16,11 +16,7 @@ export async function banner (
   tenant: Tenant,
   playground: string | undefined,
   paint: Paint,
-  { to = '', ownClient, transmitter }: {
-    transmitter?: string,
-    to?: string,
-    ownClient?: OwnClient
-  } = {}
+  { to, ownClient, transmitter }: { to: string, ownClient: OwnClient | undefined, transmitter: string }
 ): Promise<string> {
   const docs = `${tenant.url}/docs`
   const hasDocs = await statusOf(docs) < 400
@@ -29,7 +25,7 @@ export async function banner (
     ['Playground', playground],
     ['Reference', hasDocs ? docs : undefined],
     ['Provider', `${tenant.issuer}  (audience ${tenant.audience})`],
-    ['Log-outs', transmitter && `${transmitter}  (tells the API which sessions have ended)`],
+    ['Log-outs', `${transmitter}  (tells the API which sessions have ended)`],
     ['Users', USERS.map(({ id }) => id).join(', ')],
     ['Your client', ownClient && describeClient(ownClient)]
   ]

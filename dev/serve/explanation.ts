@@ -1,12 +1,6 @@
-import { readAnswer, requirementsIn, type Answer } from '../../cli/explain/answer.ts'
+import { readAnswer, requirementsIn } from '../../cli/explain/answer.ts'
 import { capturedRequest, type CapturedRequest } from '../../cli/explain/captured-request.ts'
-import {
-  explainRefusal,
-  explainRequest,
-  type ExplainedStep,
-  type Explanation,
-  type ExplainOptions
-} from '../../cli/explain/explain.ts'
+import { explainRefusal, explainRequest, type Explanation, type ExplainOptions } from '../../cli/explain/explain.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
@@ -16,32 +10,6 @@ import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
 import type { Revocation } from '../../lib/revocation/view.ts'
 import { curlLine, headerWords, quote } from './curl-line.ts'
-
-/** What the playground shows beside an exchange. */
-interface PageExplanation {
-  readonly reason?: string
-  readonly description?: string
-  readonly advice?: string
-  /**
-   * The result of each check of the service. Empty for a route without a guard, and if the checks contradict the
-   * answer.
-   */
-  readonly checks: readonly ExplainedStep[]
-  /** What could not be read, and why checks are missing. */
-  readonly notes: readonly string[]
-  /** Each request for a shell, in the order of the page. */
-  readonly curl?: ReadonlyArray<string | undefined>
-}
-
-interface CapturedExchange {
-  readonly request: CapturedRequest
-  /** Absent if the page does not say. */
-  readonly status: number | undefined
-  readonly authorization: string | undefined
-  readonly answer: Answer
-  /** The same request for a shell. */
-  readonly curl: string
-}
 
 /** More than a page sends before the request to explain. */
 const MAX_EARLIER = 20
@@ -53,14 +21,15 @@ type AskAboutRevocation = (authorization: string) => Promise<Revocation | null |
 
 /**
  * Explains the last exchange of the page with the checks and settings of the service. It notes what it cannot read, and
- * goes on.
+ * why checks are missing, and goes on. `checks` is empty for a route without a guard, and if the checks contradict the
+ * answer. `curl` is each request for a shell, in the order of the page.
  */
 export async function explainExchange (
   input: unknown,
   settings: Settings,
   providers: ProviderKeys,
   ask: AskAboutRevocation = async () => undefined
-): Promise<PageExplanation> {
+) {
   const notes: string[] = []
   const { exchange: last, before } = asObject(input) ?? {}
   const exchange = readExchange(last, 'The request', notes)
@@ -120,7 +89,7 @@ async function check (
   }
 }
 
-function readExchange (value: unknown, name: string, notes: string[]): CapturedExchange | undefined {
+function readExchange (value: unknown, name: string, notes: string[]) {
   const { method, url, status, sent, received, body } = asObject(value) ?? {}
   if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) {
     notes.push(`${name} cannot be read: it has no method or no URL.`)

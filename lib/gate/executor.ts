@@ -224,16 +224,9 @@ const NONE = Buffer.alloc(0)
 
 const isEnforced = (rules: readonly GateRule[]) => rules.every(({ observe }) => !observe)
 
-/** @property error of the first message without a rule */
-interface FoundRules {
-  readonly ruled: readonly McpMatch[]
-  readonly asked: readonly AskedArgument[]
-  readonly error: GateError | undefined
-}
-
 /**
  * Finds the rule for each message of a body. What the JSON holds takes several times the memory of its bytes, and is
- * not kept for longer.
+ * not kept for longer. `error` is that of the first message without a rule.
  * @throws GateError 400
  */
 function findRules (
@@ -241,7 +234,7 @@ function findRules (
   { matchMessage, list }: PathRules,
   body: Buffer,
   rawHeaders: readonly string[]
-): FoundRules {
+) {
   const read = readJson(body, MESSAGE_BOUNDS)
   const { json } = read
   if (isJsonObject(json) && (Object.hasOwn(json, 'method') || !isResponse(json))) request.mcpRequest = body

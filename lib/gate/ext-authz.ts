@@ -10,25 +10,13 @@ import { field, readFields, type Fields } from './grpc-message.ts'
 export const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check'
 
 /** What Envoy states about the request of its client. */
-export interface CheckRequest {
-  readonly method: string
-  /** Path and query, as the client sent them. */
-  readonly path: string
-  readonly host: string
-  readonly scheme: string
-  /** By name in lower case. Several lines with one name are several values, or one with commas. */
-  readonly headers: ReadonlyMap<string, readonly string[]>
-  /** The body (`raw_body`), or its beginning. Empty if Envoy sends none in this form. */
-  readonly body: Buffer
-  /** The same as text (`body`), where Envoy writes `!` for each byte that is not UTF-8. */
-  readonly bodyText: Buffer
-}
+export type CheckRequest = ReturnType<typeof readCheckRequest>
 
 /** More than Envoy needs for all headers that it takes from a client, each of which has three fields. */
 const MAX_FIELDS = 2000
 
 /** @throws MessageError */
-export function readCheckRequest (bytes: Buffer): CheckRequest {
+export function readCheckRequest (bytes: Buffer) {
   const budget = { left: MAX_FIELDS }
   const read = (message: Buffer) => readFields(message, budget)
   const message = (fields: Fields, number: number) => read(bytesOf(fields, number))
@@ -36,14 +24,17 @@ export function readCheckRequest (bytes: Buffer): CheckRequest {
   const http = message(message(attributes, 4), 2)
   // The map `headers`, and the list `header_map` that Envoy sends in its place with `encode_raw_headers`.
   const entries = [...http.get(3) ?? [], ...message(http, 13).get(1) ?? []].map(read)
-  const headers = linesByName(entries.flatMap(entry => [text(entry, 1), text(entry, 2) || text(entry, 3)]))
   return {
     method: text(http, 2),
+    /** Path and query, as the client sent them. */
     path: text(http, 4),
     host: text(http, 5),
     scheme: text(http, 6),
-    headers,
+    /** By name in lower case. Several lines with one name are several values, or one with commas. */
+    headers: linesByName(entries.flatMap(entry => [text(entry, 1), text(entry, 2) || text(entry, 3)])),
+    /** The body (`raw_body`), or its beginning. Empty if Envoy sends none in this form. */
     body: bytesOf(http, 12),
+    /** The same as text (`body`), where Envoy writes `!` for each byte that is not UTF-8. */
     bodyText: bytesOf(http, 11)
   }
 }

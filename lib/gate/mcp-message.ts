@@ -22,11 +22,6 @@ interface Stated extends McpMessage {
   readonly version: string | undefined
 }
 
-interface McpBody {
-  readonly messages: readonly McpMessage[]
-  readonly isBatch: boolean
-}
-
 const MESSAGE_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error']
 const PARAMS_MEMBERS = ['name', 'uri', 'taskId', 'arguments']
 const LONGEST_MEMBER = 'arguments'.length
@@ -40,7 +35,7 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ 
  * @param rawHeaders names and values in turn
  * @throws GateError 400
  */
-export function readMcpMessages ({ json, fault }: JsonRead, rawHeaders: readonly string[]): McpBody {
+export function readMcpMessages ({ json, fault }: JsonRead, rawHeaders: readonly string[]) {
   const valueOf = headerReader(rawHeaders)
   if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
   if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')

@@ -1,11 +1,5 @@
 import { parseEnv } from 'node:util'
 
-/** What `.env` gives: the last value of each name, and a sentence for each line that says nothing. */
-interface Dotenv {
-  readonly variables: Readonly<Record<string, string>>
-  readonly problems: readonly string[]
-}
-
 // One line, or several if quotes span them. Values are read as Node does where it does so in all its releases.
 const ENTRY =
   /\uFEFF*[ \t]*(?:(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(?:(?:"([^"]*)"|'([^']*)'|`([^`]*)`)[ \t]*|([^ \t\n#"'`][^\n#]*))?)?(?:#[^\n]*)?(?:\n|$)/y
@@ -13,8 +7,9 @@ const ENTRY =
 /**
  * Reads lines `NAME=value`, with `export`, blanks around `=` or quotes, comments and blank lines. Byte order marks are
  * dropped. Any other line is a problem, which names its number alone, because it may hold a secret.
+ * @returns the last value of each name, and a sentence for each line that says nothing
  */
-export function parseDotenv (written: string): Dotenv {
+export function parseDotenv (written: string) {
   const text = written.replace(/\r\n?/g, '\n')
   const variables: Record<string, string> = {}
   const problems: string[] = []

@@ -388,7 +388,8 @@ t.test('Every line that the start prints works as pasted, whatever the mode, and
   ]
   for (const [settings, count] of rows) {
     const title = JSON.stringify(settings)
-    const text = await banner(await startService(settings), 'http://localhost:1', (_style, text) => text)
+    const rest = { to: '', ownClient: undefined, transmitter: 'http://localhost:2' }
+    const text = await banner(await startService(settings), 'http://localhost:1', (_style, text) => text, rest)
     const lines = text.split('\n').filter(line => line.includes('curl -i'))
     t.equal(lines.length, count, title)
     for (const line of lines) t.equal(await paste(line), 200, title)

@@ -135,23 +135,17 @@ export function headerFault (header: JsonObject, algs: readonly JwsAlg[], isType
   return undefined
 }
 
-/** Why a JWT is not valid at a time. */
-interface TimeFault {
-  readonly claim: 'exp' | 'nbf'
-  /** For logs. */
-  readonly detail: { readonly expected: string, readonly found: number }
-}
-
 /**
  * Compares `exp` and `nbf` with the clock (RFC 7519 sections 4.1.4 and 4.1.5). One that is missing passes.
  * @param now Unix seconds
  * @param toleranceSeconds by which clocks may differ
+ * @returns which of them is against it, with a detail for logs, or undefined if it is valid
  */
 export function timeFault (
   { exp = Infinity, nbf = -Infinity }: { readonly exp?: number, readonly nbf?: number },
   now: number,
   toleranceSeconds: number
-): TimeFault | undefined {
+) {
   if (now >= exp + toleranceSeconds) {
     return { claim: 'exp', detail: { expected: `exp after ${Math.floor(now - toleranceSeconds)}`, found: exp } }
   }

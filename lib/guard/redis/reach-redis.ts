@@ -3,19 +3,12 @@ import { SettingsError } from '../../base/settings-error.ts'
 import { readPlace } from '../../base/secret-place.ts'
 import type { Surroundings } from '../../base/surroundings.ts'
 import { hostsOf, parseRedisUrl, TLS_FILES, type RedisPlace, type RedisTarget } from './redis-url.ts'
-import type { LinkListeners, RedisLink } from './redis-link.ts'
+import type { LinkListeners } from './redis-link.ts'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
-/** A Redis that the settings name. */
-interface ReachableRedis {
-  /** `host:port` of each server, for people. */
-  readonly hosts: readonly string[]
-  readonly open: (listeners: LinkListeners) => RedisLink
-}
-
 /**
- * Loads the Redis client, which is a package of its own. Nothing is connected yet.
+ * Loads the Redis client, which is a package of its own. Nothing is connected yet. `hosts` is for people.
  * @param setting the one that holds the URL, for people
  * @throws SettingsError if a file cannot be used, or if the client is not installed. Its message holds nothing of a
  * file.
@@ -25,13 +18,16 @@ export async function reachRedis (
   setting: string,
   surroundings: Pick<Surroundings, 'steadyMs' | 'readFile' | 'environment'>,
   load: () => Promise<Pick<typeof import('./redis-link.ts'), 'openRedisLink'>> = () => import('./redis-link.ts')
-): Promise<ReachableRedis> {
+) {
   const target = { ...parseRedisUrl(place), files: await readFiles(place, setting, surroundings) }
   const { openRedisLink } = await load().catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' && error.code !== 'MODULE_NOT_FOUND') throw error
     throw new SettingsError([`${setting} names a Redis, and the package ioredis is not installed: npm i ioredis`])
   })
-  return { hosts: hostsOf(target), open: listeners => openRedisLink(target, listeners, surroundings.steadyMs) }
+  return {
+    hosts: hostsOf(target),
+    open: (listeners: LinkListeners) => openRedisLink(target, listeners, surroundings.steadyMs)
+  }
 }
 
 async function readFiles (

@@ -28,7 +28,7 @@ export interface TransmitterClientOptions extends TransmitterAddress {
 export type TransmitterClient = ReturnType<typeof createTransmitterClient>
 
 /** The streams of a client, as their transmitter says. */
-export interface StreamList {
+interface StreamList {
   readonly streams: readonly JsonObject[]
   /** Whether it answered with a list, in which a stream may be shortened. */
   readonly isList: boolean

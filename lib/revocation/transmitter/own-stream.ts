@@ -3,7 +3,7 @@ import { printable } from '../../base/printable.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
 import { parseOwnUri, withoutTrailingSlash } from '../../guard/provider/provider-url.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../effects.ts'
-import type { StreamList, TransmitterClient } from './client.ts'
+import type { TransmitterClient } from './client.ts'
 import { originsOf, type TransmitterAddress } from './configuration.ts'
 
 /** How events come, by the names of RFC 8935 and RFC 8936, and of the drafts before them. */
@@ -36,17 +36,13 @@ export function isDelivered ({ delivery: found }: JsonObject, { delivery, pushUr
   return delivery === 'poll' || found.endpoint_url === pushUrl
 }
 
-/** The streams of a client, and which of them is the one of this service. */
-interface OwnStream extends StreamList {
-  /**
-   * The one that the settings name, else the one that is delivered here, else the only one, or undefined if there is
-   * none: the others may be those of other services.
-   */
-  readonly own: JsonObject | undefined
-}
-
-/** Reads the streams of this client. What is found in a list is then read by its ID. @throws ProviderFailure */
-export async function readOwnStream (client: TransmitterClient, wanted: WantedStream): Promise<OwnStream> {
+/**
+ * Reads the streams of this client. What is found in a list is then read by its ID. `own` is the one that the settings
+ * name, else the one that is delivered here, else the only one, or undefined if there is none: the others may be those
+ * of other services.
+ * @throws ProviderFailure
+ */
+export async function readOwnStream (client: TransmitterClient, wanted: WantedStream) {
   const { streamId } = wanted
   const found = await client.readStreams(streamId)
   const { streams } = found
