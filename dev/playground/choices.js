@@ -1,16 +1,18 @@
 /* global location */
-// What a visitor can choose: a user, permissions, an endpoint, an attack.
+// What a visitor can choose: a user, permissions, an endpoint, an attack, and what ends the session.
 import { attempt, callEndpoint } from './attempt.js'
 import { ATTACKS } from './attacks.js'
 import { byId, element } from './dom.js'
+import { logOut, logOutEverywhere } from './login.js'
+import { render } from './refresh.js'
 import { config } from './running.js'
-import { dpop, keys, session } from './session.js'
+import { claimsOfToken, dpop, keys, markEnded, session } from './session.js'
+import { storyOfStream, streamEnd, watchStream } from './watch.js'
 
 /** A button in a list. */
-export const choice = (describedBy, data, title, hint, click) =>
+const choice = (describedBy, data, title, hint, click) =>
   element(
     'li',
-    {},
     element(
       'button',
       { type: 'button', 'aria-describedby': describedBy, ...data, click },
@@ -30,10 +32,9 @@ export function showChoices ({ user = config.users[0].id, permissions = ['read:m
     ...config.permissions.map(name =>
       element(
         'label',
-        {},
         element('input', { type: 'checkbox', name: 'permission', value: name, checked: permissions.includes(name) }),
         ' ',
-        element('code', {}, name)
+        element('code', name)
       )
     )
   )
@@ -42,7 +43,7 @@ export function showChoices ({ user = config.users[0].id, permissions = ['read:m
       choice(
         'call-note',
         { 'data-path': path },
-        element('code', {}, `GET ${path}`),
+        element('code', `GET ${path}`),
         guard,
         () =>
           attempt({ title: `GET ${path}`, story: `Needs: ${guard}.` }, log => callEndpoint(log, path, guard))
@@ -66,7 +67,7 @@ function showAddresses () {
   const rows = [['API', config.api], ['Identity provider', config.issuer], ['This page', location.origin]]
   byId('addresses').append(
     ...rows.map(([name, url]) =>
-      element('div', {}, element('dt', {}, name), element('dd', {}, element('code', {}, url)))
+      element('div', element('dt', name), element('dd', element('code', url)))
     )
   )
   byId('reference').href = `${config.api}/docs`
@@ -80,7 +81,6 @@ function userCard ({ id, name, permissions }, isChosen) {
     element('input', { type: 'radio', name: 'user', value: id, checked: isChosen }),
     element(
       'span',
-      {},
       name,
       element(
         'span',
@@ -108,3 +108,49 @@ const world = () => ({
   target: config.api + config.samples.anyToken,
   elsewhere: config.api + config.samples.elsewhere
 })
+
+const STREAM_END_MS = 3000
+
+const LESSON =
+  'Open responses of this token have ended with it. The check below shows the event, its sender and its time.'
+
+/** What ends the session, and how the API learns of it. */
+const ENDS = [
+  {
+    id: 'session',
+    title: 'Log out',
+    story: 'The provider ends this session, and sends a back-channel logout to the API.',
+    lesson: LESSON,
+    ends: true,
+    run: () => logOut(config)
+  },
+  {
+    id: 'everywhere',
+    title: 'Log out everywhere',
+    story: 'A transmitter sends the event session-revoked for this user, and the provider ends this session.',
+    lesson: LESSON,
+    ends: true,
+    run: async () => {
+      await logOut(config)
+      await logOutEverywhere(claimsOfToken().sub)
+    }
+  }
+]
+
+/** The buttons of what ends the session, and of a stream of events that ends with it. */
+export function showEnds () {
+  byId('end').hidden = false
+  byId('ends').append(
+    choice('end-note', { 'data-end': 'stream' }, 'Open a stream', storyOfStream(), watchStream),
+    ...ENDS.map(what =>
+      choice('end-note', { 'data-end': what.id }, what.title, what.story, () =>
+        attempt(what, async log => {
+          await what.run()
+          await markEnded()
+          render()
+          await Promise.race([streamEnd(), new Promise(resolve => setTimeout(resolve, STREAM_END_MS))])
+          await callEndpoint(log, config.samples.anyToken)
+        }))
+    )
+  )
+}

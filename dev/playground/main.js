@@ -1,7 +1,6 @@
 /* global addEventListener */
-import { chosen, showChoices } from './choices.js'
+import { chosen, showChoices, showEnds } from './choices.js'
 import { byId } from './dom.js'
-import { showEnds } from './ends.js'
 import { finishLogin, lastChoice } from './login.js'
 import { refresh, render, whenChanged } from './refresh.js'
 import { announce, clearResult, closeResult, fail } from './result.js'

@@ -25,7 +25,7 @@ function members (title, object, marked) {
       isMarked && 'marked'
     )
   })
-  return element('div', {}, element('h5', {}, title), element('dl', { className: 'members' }, rows))
+  return element('div', element('h5', title), element('dl', { className: 'members' }, rows))
 }
 
 /** A name with its value. */
@@ -33,6 +33,6 @@ export const row = (label, value, more, className) =>
   element(
     'div',
     { className: className || undefined },
-    element('dt', {}, label),
-    element('dd', {}, element('code', {}, value), more)
+    element('dt', label),
+    element('dd', element('code', value), more)
   )

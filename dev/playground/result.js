@@ -40,7 +40,7 @@ export function display (nodes) {
 }
 
 export function showMessage ({ title, ...verdict }) {
-  display([title && element('h3', {}, title), verdictView(verdict)].filter(Boolean))
+  display([title && element('h3', title), verdictView(verdict)].filter(Boolean))
   announce(`${title ? `${title}: ` : ''}${verdict.word}. ${verdict.says}`)
 }
 

@@ -69,21 +69,19 @@ function sessionView () {
   const scopes = scope.split(' ').filter(Boolean)
   const denied = (session.asked ?? []).filter(permission => !scopes.includes(permission))
   const until = new Date(exp * 1000).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
-  const list = names => names.flatMap((one, index) => [index === 0 ? '' : ', ', element('code', {}, one)])
+  const list = names => names.flatMap((one, index) => [index === 0 ? '' : ', ', element('code', one)])
   return [
     element(
       'p',
       { className: 'who' },
       element(
         'strong',
-        {},
         session.ended ? `${name} is logged out.` : expiresIn() > 0 ? `Logged in as ${name}` : `${name} was logged in`
       ),
       session.ended ? ' This page keeps the token, so that you can see it refused.' : ` until ${until}.`
     ),
     element(
       'p',
-      {},
       'Permissions: ',
       scopes.length === 0 ? 'none' : list(scopes),
       '.',

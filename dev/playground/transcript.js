@@ -13,24 +13,23 @@ export function exchangeView (exchange, claims, number, isOpen, announce) {
     { className: 'exchange', open: isOpen },
     element(
       'summary',
-      {},
       element('span', { className: 'number' }, `Request ${number}`),
       ' ',
-      element('code', {}, `${method} ${new URL(url).pathname}`),
+      element('code', `${method} ${new URL(url).pathname}`),
       ' ',
       element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status || ''} ${statusText}`)
     ),
-    element('div', { className: 'part' }, element('h4', {}, 'Sent'), exchange.curl && copyButton(exchange, announce)),
+    element('div', { className: 'part' }, element('h4', 'Sent'), exchange.curl && copyButton(exchange, announce)),
     headersView(`${method} ${url}`, sent),
-    sent.dpop && [element('h4', {}, 'Proof'), jwtView(sent.dpop, claims)],
+    sent.dpop && [element('h4', 'Proof'), jwtView(sent.dpop, claims)],
     token &&
       element(
         'details',
         { open: claims.includes('cnf') },
-        element('summary', {}, 'Access token'),
+        element('summary', 'Access token'),
         jwtView(token, claims)
       ),
-    status > 0 && [element('h4', {}, 'Answer'), headersView(`${status} ${statusText}`, received)],
+    status > 0 && [element('h4', 'Answer'), headersView(`${status} ${statusText}`, received)],
     body && element('pre', { tabindex: '0', 'aria-label': 'Body of the answer' }, pretty(body))
   )
 }
@@ -56,7 +55,7 @@ function headersView (firstLine, headers) {
   return element(
     'div',
     { className: 'message' },
-    element('p', {}, element('code', {}, firstLine)),
+    element('p', element('code', firstLine)),
     element('dl', { className: 'members' }, rows)
   )
 }

@@ -16,17 +16,16 @@ export function resultView (
   const needsNone = verdict.tone === 'good' || verdict.word === 'Not stopped'
   const advice = needsNone ? undefined : adviceFor(explanation)
   return [
-    element('h3', {}, title),
+    element('h3', title),
     element('p', { className: 'quiet' }, story),
     verdictView(verdict, final, explanation?.reason),
     final.status >= 200 && final.status < 300 && final.body &&
     element('pre', { tabindex: '0', id: 'answer', 'aria-label': 'Body of the answer' }, pretty(final.body)),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
-    advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', {}, 'What to do: '), prose(advice)),
+    advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', 'What to do: '), prose(advice)),
     asked &&
     element(
       'p',
-      {},
       element('button', {
         type: 'button',
         className: 'small',
@@ -37,7 +36,6 @@ export function resultView (
     wider &&
     element(
       'p',
-      {},
       element('button', { type: 'button', className: 'small', id: 'widen', click: wider.run }, wider.label)
     ),
     ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
@@ -65,12 +63,11 @@ export function verdictView ({ tone, word, says }, final, reason) {
     { className: `verdict ${tone}`, id: 'verdict' },
     element(
       'p',
-      {},
       mark(tone),
       ' ',
-      element('strong', {}, `${word}.`),
+      element('strong', `${word}.`),
       ' ',
-      final && final.status > 0 && element('span', {}, `${final.status} ${final.statusText} `),
+      final && final.status > 0 && element('span', `${final.status} ${final.statusText} `),
       reason && element('code', { id: 'reason' }, reason)
     ),
     says && element('p', { className: 'description' }, prose(says))
@@ -103,10 +100,10 @@ function checksView ({ checks = [], notes = [] } = {}, isProviderUp) {
 
 const numberOf = ({ length }) => `${length} ${length === 1 ? 'check' : 'checks'}`
 
-const listOf = checks => checks.length > 0 && element('ol', {}, checks.map(checkView))
+const listOf = checks => checks.length > 0 && element('ol', checks.map(checkView))
 
 const fold = (checks, summary) =>
-  checks.length > 0 && element('details', {}, element('summary', {}, summary), listOf(checks))
+  checks.length > 0 && element('details', element('summary', summary), listOf(checks))
 
 function checkView ({ name, title, outcome, compared, note }) {
   return element(
@@ -115,13 +112,12 @@ function checkView ({ name, title, outcome, compared, note }) {
     mark(outcome),
     element(
       'div',
-      {},
       element('span', { className: 'what' }, title),
       ' ',
-      element('code', {}, name),
+      element('code', name),
       ' ',
       element('span', { className: 'outcome' }, outcome),
-      element('dl', {}, compared.map(([label, value]) => row([label], [value]))),
+      element('dl', compared.map(([label, value]) => row([label], [value]))),
       outcome === 'not checked' && element('p', { className: 'why' }, note)
     )
   )
