@@ -20,6 +20,7 @@ import { checkRuntime, fastifyWarning } from '../server/runtime.ts'
 import { kTestDoubles, processSurroundings, type MayHaveTestDoubles } from '../server/surroundings.ts'
 import { decorateGuards } from './auth/guards.ts'
 import { keepReplies, onReplies } from './auth/replies.ts'
+import { noteGuards } from './auth/route-guards.ts'
 import { endWithTokens } from './auth/token-end.ts'
 
 const WARM_UP_DELAY_MS = 10
@@ -69,6 +70,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
     parts,
     tally,
     decisions,
+    guardedScopes: noteGuards(app),
     openAnswers,
     endWithToken,
     admissionOf: (guarded, audiences) =>

@@ -42,7 +42,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorateRequest('mcpRequest', null)
   app.decorateRequest('listCut', null)
   app.decorate('gate', settings && await createGate(app, settings))
-}, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'route-guard', 'sensible'] })
+}, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'sensible'] })
 
 async function createGate (app: FastifyInstance, settings: GateSettings) {
   const resources = readResources(app, settings.rules)
@@ -202,7 +202,7 @@ function readResources (app: FastifyInstance, rules: readonly GateRule[]): Map<s
     const metadata = metadataOfAudience(audience, app.settings)
     if (metadata === 'none') unreachable.add(audience!)
     if (metadata === 'own' && !resources.has(audience!)) resources.set(audience!, new Set())
-    const scopes = metadata === 'default' ? app.guardedScopes : resources.get(audience!)
+    const scopes = metadata === 'default' ? app.holdfastGuard.guardedScopes : resources.get(audience!)
     for (const scope of requirement ? scopesOf(requirement) : []) scopes?.add(scope)
   }
   for (const audience of unreachable) {

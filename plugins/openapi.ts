@@ -27,7 +27,7 @@ export default fp(async (app: FastifyInstance) => {
     openapi: describeService(versionOf(import.meta.dirname), settings) as FastifyDynamicSwaggerOptions['openapi'],
     convertConstToEnum: false,
     transform ({ schema, url, route }) {
-      // The plugin that notes guards does so for every route.
+      // The guard notes it for every route.
       const { essential = false, [kRouteGuard]: noted } = route.config! as typeof route.config & MayHaveGuard
       const guard = noted!.length === 0 ? undefined : noted
       // If a route has several methods, the first one names the operation.
@@ -52,4 +52,4 @@ export default fp(async (app: FastifyInstance) => {
     }
   }
   await app.register(swagger, options)
-}, { name: 'openapi', dependencies: ['route-guard'] })
+}, { name: 'openapi', dependencies: ['holdfast-auth'] })

@@ -77,7 +77,7 @@ export default fp<TracingOptions>(
     app.addHook('onClose', () => sdk.shutdown())
     // Tracing wraps the hooks of routes, so the requirements of their guards must be read before.
   },
-  { name: 'tracing', dependencies: ['route-guard'] }
+  { name: 'tracing', dependencies: ['holdfast-auth'] }
 )
 
 async function loadPackages (load: LoadPackage) {

@@ -25,7 +25,7 @@ function prefixAskedFor (target: string): string {
  * and which tokens.
  */
 const routes: FastifyPluginAsync = async app => {
-  const { settings, guardedScopes } = app
+  const { settings, holdfastGuard: { guardedScopes } } = app
   const ownResources = app.gate?.resources ?? new Map<string, ReadonlySet<string>>()
   const example = describeResource(parsePublicUrl('https://api.example')!, ['read:messages'], settings)
   const warning = resourceWarning(settings, app.prefix)

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDocument } from '../../lib/report/openapi/app-document.ts'
-import { hooksAround, requirementsOf, type RouteGuard } from '../../lib/guard/requirement/route-guard.ts'
+import { kRouteGuard, type MayHaveGuard, type RouteGuard } from '../../lib/guard/requirement/route-guard.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -19,17 +19,16 @@ interface Documented {
  * one it does nothing.
  */
 export default fp(async (app: FastifyInstance) => {
-  const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions, readonly own: RouteOptions }> = []
-  // Another plugin may wrap the hooks of the route after this.
+  const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions }> = []
   app.addHook('onRoute', function (this: FastifyInstance, route: RouteOptions) {
-    noted.push({ scope: this, route, own: { ...route } })
+    noted.push({ scope: this, route })
   })
   app.addHook('onReady', async () => {
     const documented = new Set<Documented>()
     const guards = new Map<string, RouteGuard>()
-    for (const { scope, route, own } of noted.splice(0)) {
+    for (const { scope, route } of noted.splice(0)) {
       const owner = documentedScopeOf(scope)
-      const requirements = requirementsOf(hooksAround(scope), own)
+      const requirements = (route.config as MayHaveGuard)[kRouteGuard]!
       if (!owner || requirements.length === 0) continue
       documented.add(owner)
       const mark = `${String(route.method)} ${route.url}`

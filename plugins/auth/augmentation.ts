@@ -30,6 +30,8 @@ export interface SharedGuard {
   readonly tally: GuardParts['tally']
   /** Where each decision is known. */
   readonly decisions: Decisions<FastifyRequest>
+  /** Every scope that a guard of any route names, complete once the app is ready. A gate adds those of its rules. */
+  readonly guardedScopes: Set<string>
   /**
    * Makes a guard for the rules of a gate.
    * @param guarded the request that is judged, such as that of the client in forward auth

@@ -6,7 +6,7 @@ import {
   parseRequirement,
   type Requirement
 } from '../../lib/guard/requirement/requirement.ts'
-import { asGuard, hooksAround, refuseLateGuards } from '../../lib/guard/requirement/route-guard.ts'
+import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
 import type { GuardHook } from './augmentation.ts'
 
 /** Puts the makers of guards on the app, and on its requests what does the same in a handler. */
@@ -32,13 +32,6 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
   )
   app.decorate('require', options => guardHook(parseRequirement(options)))
   app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
-
-  const scopes = new Set<FastifyInstance>()
-  app.addHook('onRoute', function (this: FastifyInstance, route) {
-    refuseLateGuards(route)
-    scopes.add(this)
-  })
-  app.addHook('onReady', async () => scopes.forEach(scope => refuseLateGuards(hooksAround(scope))))
 
   function guardHook (requirement: Requirement): GuardHook {
     return asGuard(

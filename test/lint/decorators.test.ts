@@ -10,9 +10,8 @@ const READERS: Record<string, string> = {
     'plugins/gate plugins/openapi plugins/pressure plugins/request-log plugins/tracing routes/api/private ' +
     'routes/api/profile routes/gate routes/gate/answer routes/verify routes/well-known',
   holdfastGuard: 'packages/holdfast/app-document plugins/audit plugins/gate plugins/gate-grpc plugins/metrics plugins/request-end ' +
-    'routes/gate routes/gate/upgraded routes/health routes/revocation',
+    'routes/gate routes/gate/upgraded routes/health routes/revocation routes/well-known',
   guardAudit: 'plugins/metrics routes/health',
-  guardedScopes: 'plugins/gate routes/well-known',
   gate: 'plugins/gate-grpc plugins/tracing routes/gate routes/revocation routes/verify routes/well-known',
   checkRequestOf: 'routes/verify',
   grpcSessions: '',

@@ -54,6 +54,7 @@ t.test('Every TypeScript snippet satisfies the compiler.', async t => {
     'plugins/auth/augmentation.ts',
     'plugins/auth/guards.ts',
     'plugins/auth/replies.ts',
+    'plugins/auth/route-guards.ts',
     'plugins/auth/token-end.ts',
     'plugins/audit.ts',
     'routes/revocation.ts',

@@ -231,6 +231,21 @@ t.test('A guard may be a hook for each phase before the handler', async t => {
   }
 })
 
+t.test('A challenge names the scopes of all guards of the route, in another app too', async t => {
+  const issuer = await startIssuer(t)
+  const app = await startOther(t, issuer)
+  await app.register(async scope => {
+    scope.addHook('onRequest', scope.requireScope('outer'))
+    scope.get('/', { onRequest: scope.requireScope('inner') }, () => ({}))
+  })
+  const challengeOf = async (headers: Record<string, string>) =>
+    (await app.inject({ url: '/', headers })).headers['www-authenticate']
+  t.match(await challengeOf({}), /^Bearer scope="outer inner", DPoP scope="outer inner", algs/)
+  for (const scope of ['outer', 'inner']) {
+    t.match(await challengeOf({ authorization: `Bearer ${issuer.token({ scope })}` }), / scope="outer inner",/, scope)
+  }
+})
+
 t.test('A guard as a hook after the handler stops the start: its route would be open', async t => {
   const issuer = await startIssuer(t)
   for (const phase of ['preSerialization', 'onSend', 'onResponse', 'onError', 'onTimeout', 'onRequestAbort']) {

@@ -58,13 +58,13 @@ t.test('A refusal because the service cannot decide has its own sentence, in eit
 const NEEDED: Record<string, readonly string[]> = {
   closing: ['connections'],
   'holdfast-audit': ['holdfast-auth'],
-  gate: ['connections', 'holdfast-auth', 'route-guard'],
+  gate: ['connections', 'holdfast-auth'],
   'gate-grpc': ['gate', 'closing'],
   metrics: ['holdfast-auth', 'holdfast-audit', 'pressure', 'connections', 'request-end'],
-  openapi: ['route-guard'],
+  openapi: ['holdfast-auth'],
   'request-end': ['holdfast-auth', 'gate'],
   'request-log': ['request-end'],
-  tracing: ['route-guard']
+  tracing: ['holdfast-auth']
 }
 
 /** These come with the npm package too. An app may have a plugin of its own with such a name. */

@@ -33,7 +33,7 @@ async function register (
 ) {
   const { app, log } = createLoggedApp(t)
   app.decorate('settings', { gate } as unknown as Settings)
-  for (const name of ['route-guard']) app.register(fp(async () => {}, { name }))
+  app.register(fp(async () => {}, { name: 'holdfast-auth' }))
   await app.register(tracing, options)
   await app.ready()
   return { app, log }
