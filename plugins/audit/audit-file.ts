@@ -56,7 +56,7 @@ export async function openAuditFile (
 
   function reopen (): void {
     try {
-      const next = openFile(path)
+      const next = openFile(path, fault === undefined)
       file?.close()
       file = next
     } catch (error) {
@@ -99,8 +99,11 @@ export async function openAuditFile (
   }
 }
 
-/** @throws Error with a `code` */
-function openFile (path: string) {
+/**
+ * @param isPatient whether a line without its end may be one that is being written
+ * @throws Error with a `code`
+ */
+function openFile (path: string, isPatient = true) {
   isThere(path)
   const fd = openSync(path, 'a', MODE)
   const { ino, dev } = fstatSync(fd)
@@ -110,7 +113,7 @@ function openFile (path: string) {
   boom.on('error', found => {
     error = found
   })
-  let start = endsInLine(path) ? '' : '\n'
+  let start = endsInLine(path, isPatient) ? '' : '\n'
   return {
     /** Why the line was not written, or undefined if it was. */
     write (line: string): Error | undefined {
@@ -138,14 +141,15 @@ function isThere (path: string): boolean {
 }
 
 const NEWLINE = 0x0a
-/** A line is written whole by then. */
-const WRITING_MS = 20
+/** A line of another process is written whole by then, also on a machine that is busy. */
+const WRITING_MS = 200
+const STEP_MS = 10
 
 /**
  * Whether a file is empty, ends with a line break, or may not be read. A full disk, or a process that was cut off, may
  * have left a part of a line. A file that grows has writers that end their lines: one may be read while it is written.
  */
-function endsInLine (path: string): boolean {
+function endsInLine (path: string, isPatient: boolean): boolean {
   let fd: number
   try {
     fd = openSync(path, 'r')
@@ -156,8 +160,11 @@ function endsInLine (path: string): boolean {
     const last = Buffer.alloc(1)
     const { size } = fstatSync(fd)
     if (size === 0 || readSync(fd, last, 0, 1, size - 1) === 0 || last[0] === NEWLINE) return true
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WRITING_MS)
-    return fstatSync(fd).size > size
+    for (let ms = isPatient ? 0 : WRITING_MS; ms < WRITING_MS; ms += STEP_MS) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STEP_MS)
+      if (fstatSync(fd).size > size) return true
+    }
+    return false
   } finally {
     closeSync(fd)
   }
