@@ -16,9 +16,9 @@ const manifest = JSON.parse(textOf('packages/holdfast/package.json')) as {
 }
 const RANGE = manifest.peerDependencies['fastify']!
 const PEERS = Object.keys(manifest.peerDependenciesMeta).filter(name => !/otel|opentelemetry/.test(name))
-/** Those that start the service itself (`helpers/app.ts`) are for the Fastify that the service brings. */
+/** Those that start the service itself are for the Fastify that the service brings. */
 const isOfPackage = (text: string) =>
-  text.includes("'../../packages/holdfast/") && !text.includes("'../helpers/app.ts'")
+  text.includes("'../../packages/holdfast/") && !/\bstartApp\b[^}]*\} from|'\.\.\/helpers\/revocation-site/.test(text)
 const FILES = ['packages', 'plugins'].flatMap(folder =>
   readdirSync(join(root, 'test', folder)).map(file => `test/${folder}/${file}`)
 )
