@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import fs, {
+  appendFileSync,
   chmodSync,
   mkdirSync,
   mkdtempSync,
@@ -211,6 +212,23 @@ t.test('A file that fails is tried again by itself, and a line that a full disk 
   })
   t.match(textOf(path), /^\{"n":1\}\n\{"n\n\{"n":4\}\n$/)
   await file.close()
+})
+
+t.test('A line that another process is writing when the file is opened is left to it', async t => {
+  const path = join(t.testdir({ 'audit.log': '{"n":1' }), 'audit.log')
+  const { fstatSync } = fs
+  let looks = 0
+  patch(t, {
+    fstatSync (fd: number) {
+      // The first two are of the opening.
+      if (++looks === 4) appendFileSync(path, '}\n')
+      return fstatSync(fd)
+    }
+  })
+  const file = await open(path)
+  file.write({ n: 2 })
+  await file.close()
+  t.equal(textOf(path), '{"n":1}\n{"n":2}\n')
 })
 
 t.test('A file that is closed while its path is looked at stays closed', async t => {
