@@ -98,11 +98,13 @@ export function createTestClient ({ publicUrl, now, tokenFor }: TestClientOption
     return typeof nonce === 'string' && String(challenge).includes('use_dpop_nonce') ? attempt(nonce) : first
   }
 
-  /** As `inject` chooses the host. */
-  function absolute ({ url, headers = {}, authority = 'localhost' }: Exclude<InjectedRequest, string>): string {
-    if (publicUrl !== undefined) return publicUrl.replace(/\/$/, '') + url.replace(/^https?:\/\/[^/]*/i, '')
-    const [, host = authority] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'host') ?? []
-    return new URL(url, `http://${String(host)}`).href
+  /** As `inject` reads the URL, and chooses the host. */
+  function absolute ({ url, headers = {}, authority }: Exclude<InjectedRequest, string>): string {
+    const target = new URL(url.startsWith('//') ? `http://localhost${url}` : url, 'http://localhost')
+    const path = target.pathname + target.search
+    if (publicUrl !== undefined) return publicUrl.replace(/\/$/, '') + path
+    const [, host = authority ?? target.host] = Object.entries(headers).find(([name]) => /^host$/i.test(name)) ?? []
+    return `http://${String(host)}${path}`
   }
 
   return {

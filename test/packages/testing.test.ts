@@ -104,7 +104,9 @@ t.test('A DPoP client of the test issuer passes once; a replay and a thief do no
   const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
   t.equal(summary(await client.inject(app, '/orders?page=2')), '200 ann')
   for (const to of [{ headers: { host: 'api.example' } }, { headers: { Host: 'api.example' } }, { authority: 'x:1' }]) {
-    t.equal(summary(await client.inject(app, { url: '/orders', ...to })), '200 ann', JSON.stringify(to))
+    for (const url of ['/orders', 'http://api.other/orders', 'orders', '//../orders']) {
+      t.equal(summary(await client.inject(app, { url, ...to })), '200 ann', `${url} ${JSON.stringify(to)}`)
+    }
   }
   t.equal(
     summary(await app.inject({ url: '/orders', headers: client.headers('GET', 'http://localhost/orders') })),
@@ -134,7 +136,9 @@ t.test('The clock of the test issuer moves its tokens, its clients and the app.'
     '200 user-1',
     'with the nonce that the app requires, and its public URL'
   )
-  t.equal(summary(await client.inject(app, { url: 'http://localhost/orders?page=2' })), '200 user-1', 'an absolute URL')
+  for (const url of ['http://localhost/orders?page=2', 'https://api.example/orders', 'orders', '/a/../orders']) {
+    t.equal(summary(await client.inject(app, { url })), '200 user-1', url)
+  }
   t.equal(await bearer(app, token), '200 user-1')
   idp.clock.advance(3600)
   t.equal(summary(await client.inject(app, '/orders')), '200 user-1')
