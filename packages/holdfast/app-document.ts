@@ -19,20 +19,20 @@ interface Documented {
  * one it does nothing.
  */
 export default fp(async (app: FastifyInstance) => {
-  const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions }> = []
+  const noted: Array<{ readonly scope: FastifyInstance, readonly route: RouteOptions, readonly guard: RouteGuard }> = []
   app.addHook('onRoute', function (this: FastifyInstance, route: RouteOptions) {
-    noted.push({ scope: this, route })
+    // The guard has noted it just before, and another plugin may replace the config after this.
+    noted.push({ scope: this, route, guard: (route.config as MayHaveGuard)[kRouteGuard]! })
   })
   app.addHook('onReady', async () => {
     const documented = new Set<Documented>()
     const guards = new Map<string, RouteGuard>()
-    for (const { scope, route } of noted.splice(0)) {
+    for (const { scope, route, guard } of noted.splice(0)) {
       const owner = documentedScopeOf(scope)
-      const requirements = (route.config as MayHaveGuard)[kRouteGuard]!
-      if (!owner || requirements.length === 0) continue
+      if (!owner || guard.length === 0) continue
       documented.add(owner)
       const mark = `${String(route.method)} ${route.url}`
-      guards.set(mark, requirements)
+      guards.set(mark, guard)
       // Fastify has read the schema by now. Only the document is made from it later.
       route.schema = { ...route.schema, 'x-holdfast-guard': mark } as NonNullable<RouteOptions['schema']>
     }

@@ -294,3 +294,21 @@ t.test('Without guards, or without @fastify/swagger under its own name, nothing 
   t.equal((await other.inject('/orders')).statusCode, 401)
   t.equal(other.swagger as unknown, 'a word of the app')
 })
+
+t.test('Another plugin may give a route a config of its own', async t => {
+  const { options } = await createTestIssuer()
+  const app = createApp(t)
+  await app.register(swagger, OPENAPI_31)
+  await app.register(holdfast, options)
+  app.addHook('onRoute', route => {
+    if (route.url === '/none') delete route.config
+    else route.config = { rateLimit: { max: 7 } } as object
+  })
+  for (const url of ['/orders', '/none']) app.get(url, { onRequest: app.requireScope('read:orders') }, () => url)
+  await app.ready()
+  const { paths } = documentOf(app)
+  for (const url of ['/orders', '/none']) {
+    t.strictSame(paths[url]!.get!.security, either('read:orders'))
+    t.match((await app.inject(url)).headers['www-authenticate'], /scope="read:orders"/)
+  }
+})
