@@ -143,7 +143,7 @@ function checkedUrl (url: string): string {
 function requireProvider (
   { issuer, clientId, clientSecret }: Readonly<Record<'issuer' | 'clientId' | 'clientSecret', string>>,
   noTenant: string
-): void {
+) {
   if (issuer === '') throw new BadUsage(`${noTenant}name a provider with --issuer, or call with --no-token`)
   if (!/^https?:\/\//i.test(issuer)) {
     throw new BadUsage(`the issuer is a URL with its scheme, such as https://${issuer}/`)

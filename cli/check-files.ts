@@ -13,7 +13,7 @@ import { cureOf } from './setting-cures.ts'
  */
 export async function checkFiles ({ audit, gate }: Pick<Settings, 'audit' | 'gate'>): Promise<Finding[]> {
   const findings: Finding[] = []
-  const look = async (what: string, open: () => unknown): Promise<void> => {
+  const look = async (what: string, open: () => unknown) => {
     const faults = await faultsOf(open)
     findings.push(...faults.length > 0 ? faults : [fine(what)])
   }

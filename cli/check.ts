@@ -51,7 +51,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     }
     const { env, out, readFile } = world
     const found: Finding[] = []
-    const report = (name: string, findings: readonly Finding[]): void => {
+    const report = (name: string, findings: readonly Finding[]) => {
       if (findings.length === 0) return
       found.push(...findings)
       out.write(

@@ -28,7 +28,7 @@ export function observed (argv: readonly string[], world: World & { readonly inp
     const logged: Array<{ readonly id: unknown, readonly row: Row }> = []
     const audited = new Map<unknown, number>()
     let unreadable = 0
-    const read = (line: string): void => {
+    const read = (line: string) => {
       if (line.trim() === '') return
       const entry = asObject(parseJson(line))
       const isAudited = entry?.['decision'] === 'observed'
@@ -86,7 +86,7 @@ function rowOf ({ route = null, reason, client = null, status, time }: Record<st
   return { route, reason, client, status, count: 1, first: at, last: at }
 }
 
-function add (rows: Map<string, Row>, row: Row): void {
+function add (rows: Map<string, Row>, row: Row) {
   const { route, reason, client, status, first: at } = row
   const key = JSON.stringify([route, reason, client, status])
   const known = rows.get(key)

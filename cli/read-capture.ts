@@ -145,7 +145,7 @@ function splitBefore (lines: readonly string[], isFirst: (line: string) => boole
 
 const isRequestLine = (line: string) => /^[!-~]+ \S+ HTTP\/\d/.test(line)
 
-function readLine (capture: Capture, line: string): void {
+function readLine (capture: Capture, line: string) {
   const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? []
   if (method !== undefined && capture.method === undefined) {
     Object.assign(capture, { method, target })

@@ -97,7 +97,7 @@ const WORDS =
 function splitWords (line: string): Array<string | null> {
   const words: Array<string | null> = []
   let word: string | undefined
-  const finish = (): void => {
+  const finish = () => {
     if (word !== undefined) words.push(word)
     word = undefined
   }

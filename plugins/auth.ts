@@ -85,7 +85,7 @@ export default fp<HoldfastOptions>(async (app, options) => {
   if (!app.hasRequestDecorator('user')) app.decorateRequest('user', null as unknown as AccessTokenClaims)
   app.decorateRequest('auth', null)
   if (!app.hasRequestDecorator('observed')) app.decorateRequest('observed', null)
-  decorateGuards(app, createAdmission<FastifyRequest>({
+  decorateGuards(app, createAdmission({
     ...own,
     onAdmitted: endWithToken,
     onUnidentified: warnOfChanged(app)
@@ -113,8 +113,8 @@ export default fp<HoldfastOptions>(async (app, options) => {
  * A session of @fastify/passport names its user before the handler. In a request with a token, the caller is the
  * token's, until the handler.
  */
-function keepUser (app: FastifyInstance): void {
-  const keep = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
+function keepUser (app: FastifyInstance) {
+  const keep = (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
     const token = verifiedTokenOf(request)
     if (token || request.observed) (request as { user: unknown }).user = token?.claims ?? null
     done()

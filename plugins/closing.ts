@@ -68,7 +68,7 @@ export default fp(async (app: FastifyInstance) => {
     app.log.info({ event: 'closed', cut: closing.cut ?? 0 }, 'closed')
   })
 
-  function end (isDue: (connection: Socket) => boolean): void {
+  function end (isDue: (connection: Socket) => boolean) {
     for (const connection of open) {
       if (connection.destroyed || !isDue(connection)) continue
       // The process must not end before the line of its request is written.

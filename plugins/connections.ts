@@ -69,7 +69,7 @@ export default fp(async (app: FastifyInstance) => {
     clearInterval(looks)
   })
 
-  function take (message: unknown): void {
+  function take (message: unknown) {
     const { socket } = message as { socket: Socket & { server: Server } }
     if (!servers.has(socket.server)) {
       // Only a server that Fastify has made for this app passes its requests to this function.
@@ -87,7 +87,7 @@ export default fp(async (app: FastifyInstance) => {
   }
 
   /** Applies the limits of the main server to a further server, at the first connection of that server. */
-  function adopt (server: Server): void {
+  function adopt (server: Server) {
     servers.add(server)
     server.on('drop', () => {
       connections.dropped++
@@ -111,18 +111,18 @@ export default fp(async (app: FastifyInstance) => {
   }
 
   /** There is no request that could be counted and logged, for example when the headers are too large. */
-  function noteUnreadable (error: ClientError, socket: Socket): void {
+  function noteUnreadable (error: ClientError, socket: Socket) {
     const status = statusOfClientError(error, socket)
     if (status === undefined) return
     unreadable[status]++
     app.log.info({ status, code: error.code }, 'request unreadable')
   }
 
-  function forget (this: Socket): void {
+  function forget (this: Socket) {
     open.delete(this)
   }
 
-  function noticeHalfClosed (this: Socket): void {
+  function noticeHalfClosed (this: Socket) {
     noticeGone(this)
   }
 }, { name: 'connections' })

@@ -54,7 +54,7 @@ export default fp(async (app: FastifyInstance) => {
  * @param isGate whether such a target may be one of forward auth. It gets 403, which every proxy takes for a refusal.
  */
 export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
-  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     const status = isGate && request.raw.url!.startsWith('/verify/') ? 403 : statusOf(error)
     // The server is the one thing that is shared with the service: the request belongs to the root, and the service may
     // be a plugin below.
@@ -65,7 +65,7 @@ export function answerBadTarget (form: ErrorBodyForm, isGate: boolean) {
 
 /** Answers what Node's parser refuses before there is a request. */
 export function answerClientError (form: ErrorBodyForm) {
-  return (error: ClientError, socket: Socket): void => {
+  return (error: ClientError, socket: Socket) => {
     const status = statusOfClientError(error, socket)
     if (status === undefined) {
       socket.destroy()
@@ -86,12 +86,12 @@ function statusOf ({ statusCode = 500 }: { statusCode?: number }): number {
   return statusCode >= 400 && statusCode <= 599 ? statusCode : 500
 }
 
-function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, message: string | undefined): void {
+function answer (reply: FastifyReply, form: ErrorBodyForm, status: number, message: string | undefined) {
   send(reply, status, JSON.stringify(errorBody(form, status, message)))
 }
 
 // The reply is not returned: Fastify would wait for it as for a promise.
-function send (reply: FastifyReply, status: number, json: string): void {
+function send (reply: FastifyReply, status: number, json: string) {
   reply.code(status).header('content-type', 'application/json; charset=utf-8').header('cache-control', 'no-store').send(
     json
   )

@@ -35,7 +35,7 @@ declare module 'fastify' {
 }
 
 /** Decorates `app.gate`: the rules, and what the upstream learns. The doors are routes/gate.ts and routes/verify.ts. */
-export default fp(async (app: FastifyInstance) => {
+export default fp(async (app) => {
   const settings = app.settings.gate
   app.decorateRequest('gated', null)
   app.decorateRequest('mcpMatches', null)
@@ -57,7 +57,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
       call: mcpMatches ? nameMatches(mcpMatches) : undefined
     }
   })
-  const execute = createExecutor<FastifyRequest>({
+  const execute = createExecutor({
     rules: settings.rules,
     exactPaths: settings.exactPaths,
     admissionOf: audiences =>
@@ -133,7 +133,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
   }
 
   /** Has a client that waits for 100 send the body. */
-  function goAhead ({ raw }: FastifyRequest, reply: FastifyReply): void {
+  function goAhead ({ raw }: FastifyRequest, reply: FastifyReply) {
     if (expecting.delete(raw)) reply.raw.writeContinue()
   }
 
@@ -173,7 +173,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
     request: FastifyRequest,
     error: GateError | Refusal,
     because: RefusedBecause & { readonly reason: CountedReason }
-  ): void {
+  ) {
     const { reason, status, isObserved = false } = because
     const { message, detail: { path, ...detail } = {} } = error
     request.log.info({

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
 import { schemeOf, type AuthScheme } from '../lib/guard/credentials.ts'
@@ -19,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** Counts requests in plain numbers. Labels and text are made only on request. routes/metrics.ts serves them. */
-export default fp(async (app: FastifyInstance) => {
+export default fp(async app => {
   const { tally: guard, parts, openAnswers } = app.holdfastGuard
   if (!guard) return
 

@@ -1,5 +1,4 @@
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { kRouteGuard, type MayHaveGuard } from '../lib/guard/requirement/route-guard.ts'
 import {
@@ -19,7 +18,7 @@ type SwaggerDocument = ReturnType<NonNullable<FastifyDynamicSwaggerOptions['tran
  * Decorates `app.swagger()`: the OpenAPI document, made from the routes' own schemas and guards. routes/docs.ts serves
  * it.
  */
-export default fp(async (app: FastifyInstance) => {
+export default fp(async app => {
   const { settings } = app
   const described = new Map<string, DescribedRoute>()
 

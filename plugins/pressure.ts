@@ -1,5 +1,5 @@
 import underPressure from '@fastify/under-pressure'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { errorBody } from '../lib/refusal.ts'
 
@@ -24,7 +24,7 @@ const SAMPLE_MS = 3000
 const RETRY_AFTER_SECONDS = 3
 
 /** Answers 503 before the process collapses, so that a balancer goes elsewhere and requests in flight are finished. */
-export default fp(async (app: FastifyInstance) => {
+export default fp(async app => {
   // Without its own limits the package only measures: its hook would cost each request more than the check below.
   await app.register(underPressure, { sampleInterval: SAMPLE_MS })
   const body = errorBody(app.settings.api.errorBody, 503, 'The service is overloaded.')
@@ -37,7 +37,7 @@ export default fp(async (app: FastifyInstance) => {
     if (!route.config?.essential) route.onRequest = [shed, ...[route.onRequest ?? []].flat()]
   })
 
-  function shed (_request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  function shed (_request: FastifyRequest, reply: FastifyReply, done: () => void) {
     const { eventLoopDelay } = app.memoryUsage()
     if (eventLoopDelay <= MAX_EVENT_LOOP_DELAY_MS) {
       if (overloaded) note(false, eventLoopDelay)
@@ -49,7 +49,7 @@ export default fp(async (app: FastifyInstance) => {
     reply.code(503).headers({ 'retry-after': String(RETRY_AFTER_SECONDS), 'cache-control': 'no-store' }).send(body)
   }
 
-  function note (isOverloaded: boolean, eventLoopDelayMs: number): void {
+  function note (isOverloaded: boolean, eventLoopDelayMs: number) {
     overloaded = isOverloaded
     app.log.warn({
       event: isOverloaded ? 'overload_began' : 'overload_ended',

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { endUnlessComplete } from '../server/connections.ts'
 import { endOf, UNROUTABLE } from '../server/request-ends.ts'
@@ -43,7 +43,7 @@ declare module 'fastify' {
 }
 
 /** Each request ends once, also if its client goes away, or its upstream fails in the middle of an answer. */
-export default fp(async (app: FastifyInstance) => {
+export default fp(async app => {
   const listeners: EndListener[] = []
   app.decorate('onRequestEnd', listener => {
     listeners.push(listener)
@@ -51,7 +51,7 @@ export default fp(async (app: FastifyInstance) => {
   app.decorateRequest(kEnded, false)
   app.decorate('endRequest', (request, reply, upgrade) => end(request, reply, reply.raw.writableFinished, upgrade))
 
-  const endAtClose = (request: FastifyRequest, reply: FastifyReply): void => {
+  const endAtClose = (request: FastifyRequest, reply: FastifyReply) => {
     // It comes once, also when the client has gone. `once` would cost each request more.
     reply.raw.on('close', () => end(request, reply, reply.raw.writableFinished))
   }
@@ -67,7 +67,7 @@ export default fp(async (app: FastifyInstance) => {
     done()
   })
 
-  function end (request: FastifyRequest, reply: FastifyReply, isAnswered: boolean, upgrade?: UpgradeEnd): void {
+  function end (request: FastifyRequest, reply: FastifyReply, isAnswered: boolean, upgrade?: UpgradeEnd) {
     if (request[kEnded]) return
     request[kEnded] = true
     const { route, call } = app.holdfastGuard.decisions.routeOf(request)

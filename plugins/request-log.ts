@@ -1,8 +1,7 @@
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 
 /** Writes one line for each request, at its end. It names the route, not the target: a query may hold secrets. */
-export default fp(async (app: FastifyInstance) => {
+export default fp(async app => {
   if (!['info', 'debug', 'trace'].includes(app.settings.server.logLevel)) return
 
   app.onRequestEnd((request, { end, status, ms, route, call, upgrade }) => {

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify'
+import type { FastifyPluginCallback, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { isTracingAsked, TRACING_PACKAGES } from './tracing/tracing.ts'
@@ -42,7 +42,7 @@ export interface TracingOptions {
  */
 export default fp<TracingOptions>(
   // eslint-disable-next-line house/arrows -- the packages are optional, and TypeScript would look for one that is named
-  async (app: FastifyInstance, { environment = process.env, load = name => import(name) }) => {
+  async (app, { environment = process.env, load = name => import(name) }) => {
     if (!isTracingAsked(environment)) return
 
     const packages = await loadPackages(load)

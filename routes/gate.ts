@@ -92,7 +92,7 @@ const routes: FastifyPluginAsync = async app => {
     })
   }
 
-  function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+  function judge (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) {
     gate!.execute(
       request,
       {
@@ -148,7 +148,7 @@ const routes: FastifyPluginAsync = async app => {
    * Refuses a request whose body cannot be carried.
    * @throws an error with a status
    */
-  function verifyFraming ({ raw }: FastifyRequest): void {
+  function verifyFraming ({ raw }: FastifyRequest) {
     if (Number(raw.headers['content-length']) > bodyLimit) throw bodyTooLarge()
     const coding = raw.headers['transfer-encoding']
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
@@ -164,7 +164,7 @@ const routes: FastifyPluginAsync = async app => {
    * Sends a request that has passed to the upstream, and the answer to the client.
    * @param body if it has been read already
    */
-  async function passOn (request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined): Promise<void> {
+  async function passOn (request: FastifyRequest, reply: FastifyReply, body: Buffer | undefined) {
     const { raw } = request
     verifyFraming(request)
     const connection = gate!.upgradeOf(raw)
@@ -210,7 +210,7 @@ const routes: FastifyPluginAsync = async app => {
     request: FastifyRequest,
     reply: FastifyReply,
     { socket, head, ...options }: UpgradedConnection & Pick<UpgradeRequest, 'protocols' | 'timeoutSeconds'>
-  ): Promise<void> {
+  ) {
     const upgrade = requestUpgrade({ ...requestOf(request), ...options, origin: origin! })
     const stopWatching = watchClient(socket, () => upgrade.end(clientGone()))
     let early: Buffer

@@ -145,7 +145,7 @@ const routes: FastifyPluginAsync = async app => {
   async function serve (
     parent: typeof app,
     { path, type, bodyLimit, route, summary, schema, status, receive, bodyOf }: Endpoint
-  ): Promise<void> {
+  ) {
     await parent.register(async scope => {
       scope.removeAllContentTypeParsers()
       scope.addContentTypeParser(type, { parseAs: 'string', bodyLimit }, (_request, body, done) => done(null, body))

@@ -45,7 +45,7 @@ const routes: FastifyPluginAsync = async app => {
 
   for (const family of PROXY_FAMILIES) endpoint(family === 'envoy' ? `${ENVOY}/*` : `/verify/${family}`, family)
 
-  function endpoint (url: string, family: ProxyFamily): void {
+  function endpoint (url: string, family: ProxyFamily) {
     app.route({
       method: app.supportedMethods as HTTPMethods[],
       url,
@@ -65,7 +65,7 @@ const routes: FastifyPluginAsync = async app => {
     reply: FastifyReply,
     family: ProxyFamily,
     done: (error?: Error) => void
-  ): void {
+  ) {
     gate!.execute(request, {
       readOriginal: () => readAsked(request, family),
       readBody: bodyReader(request, reply, family)
@@ -102,7 +102,7 @@ const routes: FastifyPluginAsync = async app => {
     }
   }
 
-  function answer (request: FastifyRequest, reply: FastifyReply): void {
+  function answer (request: FastifyRequest, reply: FastifyReply) {
     const told = { ...gate!.identify(request, statementAudience), 'x-request-id': request.id }
     reply.headers(told).header('cache-control', 'no-store').send()
   }

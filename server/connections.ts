@@ -49,7 +49,7 @@ export function createAnswerOrder (): InTurn {
   const waitingOn = new WeakMap<Socket, Waiting>()
   let allBytes = 0
 
-  function count (waiting: Waiting, requests: number, bytes: number): void {
+  function count (waiting: Waiting, requests: number, bytes: number) {
     waiting.count += requests
     waiting.bytes += bytes
     allBytes += bytes
@@ -94,7 +94,7 @@ function sizeOf ({ url, rawHeaders, headers }: IncomingMessage): number {
 export function endUnlessComplete (request: IncomingMessage): void {
   const { socket } = request
   const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  const stop = (): void => {
+  const stop = () => {
     clearTimeout(timer)
     socket.off('close', stop)
   }

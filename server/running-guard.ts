@@ -59,7 +59,7 @@ export async function runGuard (
     settings,
     parts,
     surroundings,
-    async close (): Promise<void> {
+    async close () {
       stopWarning?.()
       if (revocation) doubles?.revocations.delete(revocation.revocations)
       await parts.close()

@@ -157,7 +157,7 @@ function requestUrl ({ proof, request, message, options }: Examination): Compare
       ]
 }
 
-function takeProof (e: Examination): void {
+function takeProof (e: Examination) {
   const { tokenHash, binding } = e.verified!
   e.proof = {
     proof: readProofLine(e.message),
@@ -169,7 +169,7 @@ function takeProof (e: Examination): void {
   }
 }
 
-async function record (e: Examination): Promise<void> {
+async function record (e: Examination) {
   const { replay } = e.options
   if (!replay) {
     throw new NotChecked(

@@ -64,7 +64,7 @@ export const STANDING_STEPS = [
   }
 ] as const satisfies readonly Step[]
 
-async function askIssuer (e: Examination): Promise<void> {
+async function askIssuer (e: Examination) {
   const { introspect } = e.options
   const { text, now } = e.token!
   if (e.isOpaque) {
@@ -85,7 +85,7 @@ async function askIssuer (e: Examination): Promise<void> {
   e.areClaimsUnknown = false
 }
 
-function fitLifetime (e: Examination): void {
+function fitLifetime (e: Examination) {
   requireClaims(e)
   const { claims: { exp, iat } } = e.verified!
   const { settings: { idp, revocation }, now } = e.options
@@ -93,7 +93,7 @@ function fitLifetime (e: Examination): void {
   if (refusal) throw refusal
 }
 
-function judgeRevocation (e: Examination): void {
+function judgeRevocation (e: Examination) {
   const {
     revocations = 'Only the running service knows what has been revoked: its store is the memory of the process.'
   } = e.options

@@ -86,7 +86,7 @@ export type StepName = (typeof LISTED)[number]['name']
 /** Every check of the guard, in the guard's order. */
 export const STEPS: ReadonlyArray<Step & { readonly name: StepName }> = LISTED
 
-function readCredentials (e: Examination): void {
+function readCredentials (e: Examination) {
   verifyLinesCounted(e.message.received)
   const { requirements } = e.options
   try {
@@ -97,12 +97,12 @@ function readCredentials (e: Examination): void {
   }
 }
 
-function requireProvider (e: Examination): void {
+function requireProvider (e: Examination) {
   if (e.options.settings.idp.issuers.length === 0) throw new Refusal('domain_has_scheme')
   e.token = { text: e.credentials!.token, now: e.options.now }
 }
 
-function fitCertificate (e: Examination): void {
+function fitCertificate (e: Examination) {
   const { clientCertificate: source, trustProxy } = e.options.settings.server
   const { received } = e.message
   const headers = certificateHeaders(source)
@@ -120,12 +120,12 @@ function fitCertificate (e: Examination): void {
   )
 }
 
-function fitScheme (e: Examination): void {
+function fitScheme (e: Examination) {
   requireClaims(e)
   verifySchemeFits(e.credentials!.scheme, e.verified!.binding, e.message, e.issuer!.dpopMode)
 }
 
-async function judgeRequirements (e: Examination): Promise<void> {
+async function judgeRequirements (e: Examination) {
   const { requirements } = e.options
   if (!requirements) throw new NotChecked('This tool does not know what the route needs.')
   if (requirements.length > 0) requireClaims(e)

@@ -149,7 +149,7 @@ export const TOKEN_STEPS = [
   }
 ] as const satisfies readonly Step[]
 
-function readForm (e: Examination): void {
+function readForm (e: Examination) {
   const { text } = e.token!
   const ofOpaque = e.options.settings.idp.issuers.find(({ introspection }) =>
     introspection && introspection.covers !== 'jwt'
@@ -163,7 +163,7 @@ function readForm (e: Examination): void {
   verifyOffered(e.credentials!, ofOpaque.dpopMode)
 }
 
-function chooseIssuer (e: Examination): void {
+function chooseIssuer (e: Examination) {
   const { issuers } = e.options.settings.idp
   const iss = readIssuer(e.token!.claims!)
   const chosen = issuers.find(({ issuer }) => isSameIssuer(iss, issuer))
@@ -174,7 +174,7 @@ function chooseIssuer (e: Examination): void {
 
 const NO_KEYS = 'This tool does not have the keys of the provider.'
 
-async function findSigner (e: Examination): Promise<void> {
+async function findSigner (e: Examination) {
   if (!e.options.keys) throw new NotChecked(NO_KEYS)
   const { text, header = {} } = e.token!
   const keys = await e.options.keys(e.issuer!)
@@ -184,7 +184,7 @@ async function findSigner (e: Examination): Promise<void> {
   e.signer = signer
 }
 
-function requireSigner (e: Examination): void {
+function requireSigner (e: Examination) {
   const { signer } = e
   if (signer === 'signature') throw new Refusal('token_signature')
   // Without keys the claims are used unverified, so that the later steps can be judged.

@@ -97,7 +97,7 @@ async function createHandler (issuer: string, settings: TenantSettings): Promise
 }
 
 /** Logs in the user of `login_hint`, or else the one chosen on a page. */
-async function logIn (provider: Provider, context: Context, next: () => Promise<void>): Promise<void> {
+async function logIn (provider: Provider, context: Context, next: () => Promise<void>) {
   if (!context.path.startsWith('/interaction/')) return next()
   const { params } = await provider.interactionDetails(context.req, context.res)
   const chosen = new URLSearchParams(context.querystring).get('user')
@@ -124,7 +124,7 @@ async function logIn (provider: Provider, context: Context, next: () => Promise<
 }
 
 /** At `/` a visitor reads what this server is. */
-async function pointTheWay (context: Context, next: () => Promise<void>): Promise<void> {
+async function pointTheWay (context: Context, next: () => Promise<void>) {
   if (context.path !== '/') return next()
   context.status = 404
   context.body =

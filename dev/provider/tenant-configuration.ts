@@ -156,7 +156,7 @@ async function grantWhatTheUserHas (context: Context, audience: string): Promise
 }
 
 /** The provider itself uses the real clock. */
-function shift (payload: Record<string, unknown>, { now, tokenTtl }: TenantSettings): void {
+function shift (payload: Record<string, unknown>, { now, tokenTtl }: TenantSettings) {
   if (now === undefined) return
   if (typeof payload['auth_time'] === 'number') payload['auth_time'] += now() - Number(payload['iat'])
   payload['iat'] = now()

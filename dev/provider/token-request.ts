@@ -30,7 +30,7 @@ export async function takeAudience (context: Context, next: () => Promise<void>)
 }
 
 /** RFC 6749 section 5.2; any origin may read it, because it contains no secret. */
-function refuse (context: Context, status: 400 | 413, description: string): void {
+function refuse (context: Context, status: 400 | 413, description: string) {
   context.status = status
   context.body = { error: 'invalid_request', error_description: description }
   context.set({ 'cache-control': 'no-store', 'access-control-allow-origin': '*', connection: 'close' })
@@ -62,7 +62,7 @@ function formOfJson (text: string): URLSearchParams {
  * A client of the provider has one way to authenticate, so the secret of a client that uses Basic (RFC 6749 section
  * 2.3.1) is moved into the form.
  */
-function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchParams): void {
+function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchParams) {
   const basic = /^basic +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (basic === undefined) return
   const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':', 2)
@@ -73,7 +73,7 @@ function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchPar
 }
 
 /** The request has been read, so the provider gets another stream. */
-function giveBody (context: Context, body: string): void {
+function giveBody (context: Context, body: string) {
   const { headers, method, url, socket } = context.req
   Object.assign(headers, {
     'content-type': 'application/x-www-form-urlencoded',

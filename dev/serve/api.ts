@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import app, { options as serviceOptions } from '../../app.ts'
 import { HOST_BELIEVED } from '../../lib/settings/start-report.ts'
 import openStream from './open-stream.ts'
@@ -31,7 +31,7 @@ export const options = {
 /**
  * What fastify-cli opens under `npm run dev`: the service, and the routes that only the playground and visitors need.
  */
-const api: FastifyPluginAsync = async (fastify: FastifyInstance, given: object) => {
+const api: FastifyPluginAsync = async (fastify, given: object) => {
   fastify.addHook('onRequest', logOwnCallsQuietly)
   // Called, not registered: in a scope of its own the guards would not reach the route.
   await app(fastify, given)

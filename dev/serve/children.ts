@@ -38,7 +38,7 @@ function startChild (
   })
 }
 
-async function stopChild (child: ChildProcess): Promise<void> {
+async function stopChild (child: ChildProcess) {
   if (child.kill()) await once(child, 'exit')
 }
 

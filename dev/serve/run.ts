@@ -35,7 +35,7 @@ const TOOL = {
 const AUDIENCE = 'https://holdfast.example/api'
 const { env, stdout } = process
 const paint = createPaint(stdout, env)
-const say = (text: string): void => {
+const say = (text: string) => {
   stdout.write(`${text}\n`)
 }
 const stops: Array<() => Promise<void> | void> = []
@@ -67,7 +67,7 @@ function readPort (given: string | undefined): number {
   return Number(named || (env['API_PROFILE'] === '2' ? 8080 : 8000))
 }
 
-async function run (wanted: number): Promise<void> {
+async function run (wanted: number) {
   const ownClient = readOwnClient(env)
   const port = await portFrom(wanted)
   if (port !== wanted) say(`Port ${wanted} is in use, so the API uses ${port}.`)
@@ -147,7 +147,7 @@ function answers (url: string): Promise<boolean> {
  * Stops everything, the last started first. A second signal ends at once. If the reader of the output or npm ends, that
  * counts as a signal.
  */
-function stopOnSignals (): void {
+function stopOnSignals () {
   const stop = async (goodbye?: string): Promise<void> => {
     if (isStopping) process.exit(1)
     isStopping = true

@@ -161,12 +161,12 @@ export async function createGuardParts (
     /** What the guard has done, for metrics, or undefined if metrics are off. */
     tally,
     /** Starts to fetch keys in the background, and loads what the first tokens need. */
-    start (): void {
+    start () {
       issuers?.start()
       revocation?.start()
       jwtTools.load()
     },
-    async close (): Promise<void> {
+    async close () {
       signals.close()
       await Promise.all([issuers?.close(), replay.close(), revocation?.close()])
     }

@@ -92,16 +92,16 @@ export async function createRevocation (options: RevocationPartsOptions) {
     count,
     /** What was counted, by `type outcome`. */
     counts: counts as ReadonlyMap<string, number>,
-    start (): void {
+    start () {
       for (const transmitter of transmitters) transmitter.start()
     },
-    async close (): Promise<void> {
+    async close () {
       store.close()
       await Promise.all([...transmitters, ...logoutSenders.map(({ keys }) => keys)].map(part => part.close()))
     }
   }
 
-  function count (type: string, outcome: string): void {
+  function count (type: string, outcome: string) {
     counts.set(`${type} ${outcome}`, (counts.get(`${type} ${outcome}`) ?? 0) + 1)
   }
 

@@ -89,7 +89,7 @@ export function createBoundedReader (
         release()
       })
 
-      function take (chunk: Buffer): void {
+      function take (chunk: Buffer) {
         const needed = size + chunk.length
         if (needed > maxBytes || ++pieces > maxPieces) return fail(413, 'The body of the request is too large.')
         if (needed > bytes.length && !grow(needed)) return giveWay()
@@ -113,7 +113,7 @@ export function createBoundedReader (
         }
         return true
       }
-      function count (more: number): void {
+      function count (more: number) {
         for (const { name } of limits) {
           const share = shareNamed(name)
           share.bytes += more
@@ -123,27 +123,27 @@ export function createBoundedReader (
         }
       }
 
-      function giveWay (): void {
+      function giveWay () {
         fail(503, 'Too many bodies are being read.', { 'retry-after': '1' })
       }
-      function isGone (): void {
+      function isGone () {
         fail(499, 'The client has gone.')
       }
       /** It changes nothing once the body is whole. */
-      function fail (status: BodyStatus, message: string, headers: object = {}): void {
+      function fail (status: BodyStatus, message: string, headers: object = {}) {
         if (isEnded) return
         reject(errorOf(status, message, { ...CLOSE, ...headers }))
         end()
         release()
       }
-      function end (): void {
+      function end () {
         isEnded = true
         stop()
         source.off('data', take).resume()
         for (const { name } of limits) shareOf.get(name)?.unfinished.delete(giveWay)
         resolve(bytes.subarray(0, size))
       }
-      function release (): void {
+      function release () {
         count(-bytes.length)
         bytes = EMPTY
       }

@@ -38,7 +38,7 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
     }
   })
 
-  function run (work: () => string, done: (error: Error | null, out?: Buffer) => void): void {
+  function run (work: () => string, done: (error: Error | null, out?: Buffer) => void) {
     let out: Buffer
     try {
       out = Buffer.from(work(), 'latin1')

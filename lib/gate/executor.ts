@@ -126,7 +126,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     if (rule.requirement === undefined) done()
     else admissions.get(rule)!.admit(request, rule.requirement, done)
 
-    function judged (error?: Error, body?: Buffer): void {
+    function judged (error?: Error, body?: Buffer) {
       onMessagesJudged(request, error === undefined)
       done(error, body)
     }

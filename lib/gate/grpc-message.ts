@@ -37,7 +37,7 @@ export function createMessageReader (allocate: (bytes: number) => Buffer | undef
 
   return {
     /** @throws MessageError, MessageSizeError */
-    push (chunk: Buffer): void {
+    push (chunk: Buffer) {
       const ofHead = chunk.copy(head, Math.min(size, 0) + HEAD_BYTES)
       const start = size + ofHead
       size += chunk.length

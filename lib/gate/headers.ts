@@ -175,7 +175,7 @@ function isOfConnection (written: string, ofConnection: ReadonlySet<string>): bo
   return ofConnection.has(name) && !OF_MESSAGE.has(name)
 }
 
-function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origin']): void {
+function pushForwarded (headers: string[], { url, addresses }: OwnHeaders['origin']) {
   const { scheme, host, path, ownPath } = url
   const client = addresses[0] ?? ''
   const version = isIP(client)

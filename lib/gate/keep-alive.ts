@@ -43,7 +43,7 @@ function createKeeper ({ everyMs, after, steadyMs }: KeepAliveOptions, isSilent:
   let isInLine = false
   let last = FEED
   let aliveMs = steadyMs()
-  let stop = (): void => {}
+  let stop = () => {}
   const keeper = new Transform({
     transform (chunk: Buffer, _encoding, done) {
       aliveMs = steadyMs()
@@ -73,7 +73,7 @@ function createKeeper ({ everyMs, after, steadyMs }: KeepAliveOptions, isSilent:
   }
   return keeper
 
-  function read (byte: number): void {
+  function read (byte: number) {
     const isEnd = byte === FEED || byte === RETURN
     // A line feed behind a carriage return belongs to it.
     if (isEnd && !isInLine && !(byte === FEED && last === RETURN)) isInEvent = false
@@ -83,7 +83,7 @@ function createKeeper ({ everyMs, after, steadyMs }: KeepAliveOptions, isSilent:
   }
 
   /** One timer for all of a stream. What waits for its reader needs no comment. */
-  function look (): void {
+  function look () {
     const restMs = everyMs - (steadyMs() - aliveMs)
     // Times are fractions: a rest below a millisecond is none.
     const isDue = restMs < 1

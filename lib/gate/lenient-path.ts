@@ -62,7 +62,7 @@ function readingsOf (text: string): readonly string[] {
 export function createLenientRouter<Store> () {
   const router = createTextRouter<Store>({ caseSensitive: false })
   return {
-    add (method: string, path: string, store: Store): void {
+    add (method: string, path: string, store: Store) {
       router.add(method, lenientForm(path), store)
     },
     /**

@@ -126,7 +126,7 @@ function verifyStated (message: McpMessage, params: JsonObject, stated: Stated):
 /** Some programs end a text at U+0000, or drop what they cannot encode. */
 const CONTROL = /\p{Cc}/u
 
-function verifyCharacters (text: string): void {
+function verifyCharacters (text: string) {
   if (CONTROL.test(text) || !text.isWellFormed()) {
     refuse('A method, a name or a member of a message has characters that some programs drop.')
   }
@@ -136,7 +136,7 @@ function verifyCharacters (text: string): void {
  * Some parsers take a member of another case for the one that they look for. Two letters beyond ASCII are cases of `k`
  * and `s`.
  */
-function verifySpelling (object: JsonObject, expected: readonly string[]): void {
+function verifySpelling (object: JsonObject, expected: readonly string[]) {
   for (const name of Object.keys(object)) {
     verifyCharacters(name)
     // No letter becomes shorter in another case.

@@ -131,7 +131,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
    * Many frameworks serve `/MCP` and `/mcp/` as `/mcp`. There the rule of a wider path would open what a closer one
    * guards.
    */
-  function verifyNoCloser (method: string, path: string, chosen: PathRules): void {
+  function verifyNoCloser (method: string, path: string, chosen: PathRules) {
     const closer = lenient.find(method, path).find(({ specificity }) => specificity > chosen.specificity)
     if (closer) refusePath('other_spelling', { rule: closer.rules[0].path })
   }

@@ -60,7 +60,7 @@ export async function openStatementKeys ({ sources, onChange, every, ...surround
     return key
   }
 
-  async function readAgain (): Promise<void> {
+  async function readAgain () {
     try {
       const read = await readKeys()
       if (read.some(({ jwk }, index) => jwk.kid !== keys[index]!.jwk.kid)) {

@@ -69,7 +69,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
 
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
-  function admit (request: Request, requirement: Requirement, done: AdmissionDone): void {
+  function admit (request: Request, requirement: Requirement, done: AdmissionDone) {
     if (spared.get(request)) return done()
     const known = identities.get(request)
     if (known) return judgeCaller(request, known, requirement, done)
@@ -80,7 +80,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
    * Only this gives a request an identity. While the guard decides, and after a refusal, it has none, not even one that
    * the app has written.
    */
-  function check (request: Request, done: (outcome: Outcome) => void): void {
+  function check (request: Request, done: (outcome: Outcome) => void) {
     request.user = request.auth = request.observed = null
     const looked = guarded(request)
     guard(looked, (error, identity) => {
@@ -96,7 +96,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   /** What happens when the guard has decided. */
-  function settle (request: Request, requirement: Requirement, outcome: Outcome, done: AdmissionDone): void {
+  function settle (request: Request, requirement: Requirement, outcome: Outcome, done: AdmissionDone) {
     if (outcome.identity) return judgeCaller(request, outcome.identity, requirement, done)
     onUnidentified?.(request, outcome.message)
     if (requirement.optional && isGuest(outcome.error, outcome.message)) return done()
@@ -109,7 +109,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     return refused
   }
 
-  function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone): void {
+  function judgeCaller (request: Request, { token }: Identity, requirement: Requirement, done: AdmissionDone) {
     if (requirement === ANY_TOKEN) return pass(request, done)
     const forbid = (error: unknown) =>
       done(refusal(request, refusalOfIssuer(error as Error, token.issuer), requirement))
@@ -123,7 +123,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     predicates.then(() => pass(request, done), forbid)
   }
 
-  function pass (request: Request, done: AdmissionDone): void {
+  function pass (request: Request, done: AdmissionDone) {
     decisions.admitted(request)
     done()
   }
@@ -132,7 +132,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
    * The same for a handler. A handler may call it several times at once. The proof of a request passes only once, so
    * all calls share one check.
    */
-  async function admitOnce (request: Request, requirement: Requirement): Promise<void> {
+  async function admitOnce (request: Request, requirement: Requirement) {
     if (spared.get(request)) return
     const known = identities.get(request)
     const outcome = known ? { identity: known } : await checkOnce(request)
@@ -162,7 +162,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     request: Request,
     requirements: readonly Requirement[],
     passes: (claims: VerifiedToken['claims']) => boolean
-  ): Promise<void> {
+  ) {
     const { token } = identities.get(request)!
     const refusals: Array<{ error: Error, requirement: Requirement }> = []
     for (const requirement of requirements) {
@@ -264,7 +264,7 @@ export function createPrivateNote<Value> () {
       return #value in owner ? owner.#value : undefined
     }
 
-    static set (owner: object, value: Value): void {
+    static set (owner: object, value: Value) {
       const note = #value in owner ? owner : new Note(owner)
       note.#value = value
     }

@@ -43,7 +43,7 @@ export function createAffinityWatch ({ nowMs, onEvent }: AffinityOptions): (guar
   let accepted = 0
   let moved = 0
 
-  function count (isAccepted: boolean): void {
+  function count (isAccepted: boolean) {
     const now = nowMs()
     if (now < from) return
     if (now >= from + WINDOW_MS) {

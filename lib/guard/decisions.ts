@@ -48,10 +48,10 @@ export function createDecisions<Request> (byRoute: (request: Request) => Decided
       }
       return byRoute(request)
     },
-    admitted (request: Request): void {
+    admitted (request: Request) {
       for (const listener of listeners) listener.admitted(request)
     },
-    refused (request: Request, because: RefusedBecause): void {
+    refused (request: Request, because: RefusedBecause) {
       for (const listener of listeners) listener.refused(request, because)
     }
   }

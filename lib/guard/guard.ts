@@ -104,7 +104,7 @@ function verifyBinding (
   token: VerifiedToken,
   now: number,
   done: GuardDone
-): void {
+) {
   let proof: PresentedProof | undefined
   try {
     verifyCertificate(token.binding, message, options.readCertificate)
@@ -169,7 +169,7 @@ export function readProofLine ({ dpop, dpopCount }: Message): string {
  * The client is counted after its proof has passed, since only then is it known to be the sender. It is counted before
  * the `jti` is recorded, so a limited client leaves no record.
  */
-function verifyProof (options: GuardOptions, proof: PresentedProof, token: VerifiedToken, done: GuardDone): void {
+function verifyProof (options: GuardOptions, proof: PresentedProof, token: VerifiedToken, done: GuardDone) {
   const { proofs, rateLimit } = options
   options.verifyProof(proof, proofs, error => {
     const refusal = error ?? limited(options, token)

@@ -48,7 +48,7 @@ export function createRateLimit ({ max, nowMs, maxClients = MAX_CLIENTS }: RateL
       return undefined
     },
     /** Takes back one `take`: the client did not send the request itself, because its proof was a replay. */
-    giveBack (client: string): void {
+    giveBack (client: string) {
       const counted = clients.get(client)
       if (counted && counted.count > 0) counted.count--
     }

@@ -75,7 +75,7 @@ export function createTokenSignals (
   const watched = new Map<WeakRef<AbortController>, { token: VerifiedToken, isEnforced: boolean }>()
   let stop: (() => void) | undefined
 
-  function look (): void {
+  function look () {
     for (const [reference, { token, isEnforced }] of watched) {
       const controller = reference.deref()
       const reason = controller && endOf(token)
@@ -107,7 +107,7 @@ export function createTokenSignals (
       stop ??= every(LOOK_MS, look)
       return controller.signal
     },
-    close (): void {
+    close () {
       stop?.()
       watched.clear()
     }

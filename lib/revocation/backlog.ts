@@ -20,7 +20,7 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
   let unsaid: string[] = []
   let confirmed = new Set<string>()
 
-  function confirm (key: string, call: number): void {
+  function confirm (key: string, call: number) {
     if (call === 0) return
     recent.keys.push(key)
     recent.calls.push(call)
@@ -29,7 +29,7 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
     forgotten = recent.calls.splice(0, MAX_RECENT / 2).at(-1)!
   }
 
-  function add (key: string): void {
+  function add (key: string) {
     confirmed.delete(key)
     unsaid.push(key)
   }
@@ -38,12 +38,12 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
     add,
     hasSome: (): boolean => unsaid.length > 0,
     /** The store has said by this call that it has all that is known of a key. */
-    hear (key: string, call: number): void {
+    hear (key: string, call: number) {
       confirm(key, call)
       if (unsaid.length > 0) confirmed.add(key)
     },
     /** What the store has learned by later calls than this one is lost there. */
-    lose (call: number): void {
+    lose (call: number) {
       if (call < forgotten) {
         confirmed.clear()
         unsaid = [...keys()]
@@ -65,11 +65,11 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
       return found
     },
     /** The store has answered a call that gave it these keys. */
-    said (taken: readonly string[], call: number): void {
+    said (taken: readonly string[], call: number) {
       for (const key of taken) confirm(key, call)
     },
     /** The store has not answered. */
-    putBack (taken: readonly string[]): void {
+    putBack (taken: readonly string[]) {
       taken.forEach(add)
     }
   }

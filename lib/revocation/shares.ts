@@ -26,7 +26,7 @@ export function createShares ({ max, issuers }: SharesOptions) {
   let size = 0
 
   return {
-    change (holder: string, by: number): void {
+    change (holder: string, by: number) {
       const count = (counts.get(holder) ?? 0) + by
       size += by
       if (count === 0) counts.delete(holder)

@@ -148,7 +148,7 @@ function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectR
 }
 
 /** @param subjects the subject, or the members of a complex one, which share the maximum */
-function verifyIdentifierCount (subjects: readonly unknown[]): void {
+function verifyIdentifierCount (subjects: readonly unknown[]) {
   const lengths = subjects.map(subject =>
     isJsonObject(subject) && Array.isArray(subject.identifiers) ? subject.identifiers.length : 1
   )

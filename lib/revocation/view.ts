@@ -88,12 +88,12 @@ export function createView (
     return text === undefined ? undefined : readRecord(text)
   }
 
-  function count (record: RevocationRecord, issuer: string | undefined, by: number): void {
+  function count (record: RevocationRecord, issuer: string | undefined, by: number) {
     const holder = fullName(record.holder, issuer)
     for (const [table, share] of shares.entries()) if (has(record, table)) share.change(holder, by)
   }
 
-  function forget (key: string, text: string): void {
+  function forget (key: string, text: string) {
     count(readRecord(text)!, issuerOfKey(key), -1)
     byKey.delete(key)
   }
@@ -102,7 +102,7 @@ export function createView (
    * Looks at some of the keys, each time at the next: what is over is found in time that does not depend on how much is
    * kept.
    */
-  function sweep (steps: number): void {
+  function sweep (steps: number) {
     const [unixSeconds, ownSeconds] = [agreedNow(), seconds()]
     for (let n = 0; n < steps; n++) {
       const { done, value } = swept.next()
@@ -115,7 +115,7 @@ export function createView (
     }
   }
 
-  function noteClaim (key: string, issuer: string | undefined): void {
+  function noteClaim (key: string, issuer: string | undefined) {
     const claim = issuer === undefined ? undefined : claimOfKey(key)
     if (claim === undefined) return
     const known = claims.get(issuer!)
@@ -124,7 +124,7 @@ export function createView (
   }
 
   /** What is new of a record, for tokens and for people. */
-  function note (key: string, known: RevocationRecord | undefined, merged: RevocationRecord): void {
+  function note (key: string, known: RevocationRecord | undefined, merged: RevocationRecord) {
     for (const part of merged.parts) {
       const before = partOf(known, part.kind)
       const isNew = !before || part.at > before.at ||
@@ -166,7 +166,7 @@ export function createView (
      * @param call the call that it came by
      * @param isWhole whether it is all that the store has now
      */
-    take (key: string, text: string, call: number, isWhole: boolean): void {
+    take (key: string, text: string, call: number, isWhole: boolean) {
       const knownText = byKey.get(key)
       anew?.seen.add(key)
       if (knownText === text) return backlog.hear(key, call)
@@ -207,12 +207,12 @@ export function createView (
      */
     claimsOf: (issuer: string): ReadonlySet<string> => claims.get(issuer) ?? NONE,
     /** From now on, what came by later calls than this one is said to the store. */
-    lose (call: number): void {
+    lose (call: number) {
       anew = undefined
       backlog.lose(call)
     },
     /** The store, which has lost nothing, is read anew. */
-    expectAll (): void {
+    expectAll () {
       anew = backlog.hasSome() ? undefined : { seen: new Set() }
     },
     /**
@@ -272,7 +272,7 @@ export function createView (
       return undefined
     },
     /** Forgets some of what is over. It is called now and then, so that what is over goes although nothing comes. */
-    sweep: (): void => sweep(FULL_SWEEP),
+    sweep: () => sweep(FULL_SWEEP),
     /** The number of keys with a cutoff or an end, and of those with a block. */
     size: (): number => shares[0]!.size() + shares[1]!.size()
   }

@@ -47,7 +47,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   readMembers(tree as object, { values, tell })
   return { values, places, problems, isUnread: false }
 
-  function tell (path: string, problem: string): void {
+  function tell (path: string, problem: string) {
     problems.push(`${places.get(path)}: ${problem}`)
   }
 

@@ -36,7 +36,7 @@ const PAIRS: ReadonlyArray<readonly [SettingName, readonly unknown[], SettingNam
   ['idp.dpopRequired', [false], 'idp.dpopMode', ['REQUIRED']]
 ]
 
-function tellPairs ({ values, tellHeld }: Judgement): void {
+function tellPairs ({ values, tellHeld }: Judgement) {
   for (const [one, ofOne, other, ofOther] of PAIRS) {
     if (ofOne.includes(valueAt(values, one)) && ofOther.includes(valueAt(values, other))) {
       tellHeld(one, ` and ${shownAt(values, other)}: they contradict each other`)
@@ -45,7 +45,7 @@ function tellPairs ({ values, tellHeld }: Judgement): void {
 }
 
 /** Any client can send a header: only that of a trusted proxy counts. */
-function tellUntrusted ({ values: { server }, arePeersAsked, isRefused, tellHeld }: Judgement): void {
+function tellUntrusted ({ values: { server }, arePeersAsked, isRefused, tellHeld }: Judgement) {
   if (arePeersAsked || isRefused('server.clientCertificate')) return
   const { clientCertificate: source, trustProxy: peers } = server
   const isHeader = certificateHeaders(source as CertificateSource).length > 0
@@ -58,7 +58,7 @@ function tellUntrusted ({ values: { server }, arePeersAsked, isRefused, tellHeld
   }
 }
 
-function tellScopeCircle ({ values: { idp: { scopeImplies = {} } }, isRefused, tell }: Judgement): void {
+function tellScopeCircle ({ values: { idp: { scopeImplies = {} } }, isRefused, tell }: Judgement) {
   if (isRefused('idp.scopeImplies')) return
   const circle = findScopeCircle(scopeImplies as ScopeImplications)
   if (circle) tell('idp.scopeImplies', ` has a circle: ${circle.join(' implies ')}`)
@@ -70,7 +70,7 @@ const EXCLUSIVE: ReadonlyArray<readonly [SettingName, readonly string[]]> = [
   ['server.corsOrigins', ['*']]
 ]
 
-function tellMixedWords ({ values, tellHeld }: Judgement): void {
+function tellMixedWords ({ values, tellHeld }: Judgement) {
   for (const [name, words] of EXCLUSIVE) {
     const list = valueAt(values, name)
     if (Array.isArray(list) && list.length > 1 && list.some(entry => words.includes(entry))) {

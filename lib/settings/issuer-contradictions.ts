@@ -55,7 +55,7 @@ export function tellIssuers (judgement: Judgement): void {
 }
 
 /** What an issuer needs and that is not set. Of an entry it has the place of the entry. */
-function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audience, introspection } }: Written): void {
+function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audience, introspection } }: Written) {
   if (isUnread) return
   const isSection = path === SECTION
   const isIntrospected = introspection.for !== 'off'
@@ -80,7 +80,7 @@ function tellMissing ({ isUnread, tell }: Judgement, { path, own, whole: { audie
  * An issuer whose name is not a URL although something would have to be fetched under it: keys, or the introspection
  * endpoint. An `http:` issuer that is not on loopback is one (AD FS): anyone on the way could answer for it.
  */
-function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written): void {
+function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }: Written) {
   if (typeof issuer !== 'string' || !isIssuerName(issuer) || isFetchableIssuer(issuer)) return
   const { jwksUri, keysFile, introspection: { for: covers, endpoint } } = whole
   const hasKeys = typeof keysFile === 'string' ||
@@ -96,7 +96,7 @@ function tellMereName ({ tellHeld }: Judgement, { path, own: { issuer }, whole }
 }
 
 /** What is wrong with the entries as a whole. */
-function tellEntries ({ tell, tellHeld }: Judgement, entries: readonly Written[]): void {
+function tellEntries ({ tell, tellHeld }: Judgement, entries: readonly Written[]) {
   const seen = new Map<string, string>()
   let opaque: string | undefined
   for (const { path, own: { domain, issuer }, whole: { introspection } } of entries) {
@@ -140,7 +140,7 @@ function comparable (issuer: unknown, domain: unknown): string | undefined {
 }
 
 /** An opaque token names no issuer that the function could look up. */
-function tellOpaqueOfFunction ({ values, tellHeld }: Judgement): void {
+function tellOpaqueOfFunction ({ values, tellHeld }: Judgement) {
   for (const { path, value } of said(values, 'idp.introspection.for')) {
     if (coversOpaque(value)) {
       tellHeld(path, '; allowed if a function names the issuers: off or jwt, because an opaque token names no issuer')
@@ -150,7 +150,7 @@ function tellOpaqueOfFunction ({ values, tellHeld }: Judgement): void {
 
 const NEWEST = 'ML-DSA-44'
 
-function tellUnverifiable ({ values, tell }: Judgement): void {
+function tellUnverifiable ({ values, tell }: Judgement) {
   for (const { path, value } of [...said(values, 'idp.algs'), ...said(values, 'dpop.algs')]) {
     if (Array.isArray(value) && value.includes(NEWEST) && !isVerifiable(NEWEST)) {
       tell(path, `: ${NEWEST} needs Node 24.7 or newer, and this Node cannot verify it`)

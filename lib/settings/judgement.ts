@@ -25,7 +25,7 @@ export function judgementOf ({ values: written, problems, places, isUnread }: Gi
   const refusals = describeRefusals(values, errors, unread)
   /** What is wrong so far. */
   const lines = [...problems]
-  const tellSentence = (path: string, sentence: string): void => {
+  const tellSentence = (path: string, sentence: string) => {
     // A setting that any source can hold is named by its variable.
     const place = isSetting(path) && !settingSpec(path).properties ? undefined : places.get(path)
     lines.push(place === undefined ? sentence : `${place}: ${sentence}`)
@@ -41,11 +41,11 @@ export function judgementOf ({ values: written, problems, places, isUnread }: Gi
     /** Whether the schema has refused a part, such as `gate.rules[1]`, or a member of it. */
     isRefused: (part: string): boolean => [...refusals.keys()].some(path => `${path}.`.startsWith(`${part}.`)),
     /** Adds a sentence that begins with the place and the name of a part. Then the settings must not be used. */
-    tell (path: string, problem: string): void {
+    tell (path: string, problem: string) {
       tellSentence(path, partName(path) + problem)
     },
     /** The same, with what the part holds after its name. */
-    tellHeld (path: string, problem: string): void {
+    tellHeld (path: string, problem: string) {
       tellSentence(path, shownAt(values, path) + problem)
     }
   }

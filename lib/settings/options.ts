@@ -62,7 +62,7 @@ export function takeIssuerLookup (
 export function settingsFromOptions (options: object): Givens {
   const values = noSettings()
   const problems: string[] = []
-  const tell = (_path: string, problem: string): void => {
+  const tell = (_path: string, problem: string) => {
     problems.push(`options: ${problem}`)
   }
   for (const [key, value] of Object.entries(options)) {

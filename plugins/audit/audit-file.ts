@@ -44,7 +44,7 @@ export async function openAuditFile (
     look()
   })
 
-  function fail (error: unknown): void {
+  function fail (error: unknown) {
     file?.close()
     file = undefined
     const isFirst = fault === undefined
@@ -54,7 +54,7 @@ export async function openAuditFile (
     onFault(fault)
   }
 
-  function reopen (): void {
+  function reopen () {
     try {
       const next = openFile(path, fault === undefined)
       file?.close()
@@ -64,7 +64,7 @@ export async function openAuditFile (
     }
   }
 
-  async function look (): Promise<void> {
+  async function look () {
     if (isLooking) return
     isLooking = true
     const found = await stat(path).catch(() => undefined)
@@ -74,7 +74,7 @@ export async function openAuditFile (
 
   return {
     /** Writes one line, or counts it as lost. */
-    write (record: object): void {
+    write (record: object) {
       const error = file?.write(`${JSON.stringify(record)}\n`)
       if (error) fail(error)
       if (!file) {
@@ -90,7 +90,7 @@ export async function openAuditFile (
     reopen,
     /** The lines written and lost since the start, and why the last one could not be written. */
     state: () => ({ written, lost, fault }),
-    async close (): Promise<void> {
+    async close () {
       stop()
       isClosed = true
       await file?.close()

@@ -36,7 +36,7 @@ export async function openAudit<Request extends AdmissibleRequest> (
   const arrival = (request: Request) => ({ ...originOf(request), peer: request.raw.socket.remoteAddress })
   const arrivals = createPrivateNote<ReturnType<typeof arrival>>()
 
-  const write = (request: Request, because?: RefusedBecause): void => {
+  const write = (request: Request, because?: RefusedBecause) => {
     const { raw: { headers }, auth } = request
     sink.write(describe({
       ...decisions.routeOf(request),
@@ -64,7 +64,7 @@ export async function openAudit<Request extends AdmissibleRequest> (
   return {
     ...sink,
     /** Takes down who sends a request as soon as it is there: the address of a connection is lost with it. */
-    meet: (request: Request): void => arrivals.set(request, arrival(request))
+    meet: (request: Request) => arrivals.set(request, arrival(request))
   }
 }
 

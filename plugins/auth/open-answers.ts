@@ -53,7 +53,7 @@ export function createOpenAnswers<Admitted extends object> (
   let ended = 0
   let stop: (() => void) | undefined
 
-  function look (): void {
+  function look () {
     const isBusy = ends.older !== ends
     while (ends.older !== ends) {
       const admitted = ends.older.admitted!
@@ -68,24 +68,24 @@ export function createOpenAnswers<Admitted extends object> (
   }
 
   /** May be called again. */
-  function leave (link: Link<Admitted>): void {
+  function leave (link: Link<Admitted>) {
     link.older.newer = link.newer
     link.newer.older = link.older
     link.older = link.newer = link
     open.delete(link.admitted!)
   }
 
-  function watch (admitted: Admitted, answer: OpenAnswer): void {
+  function watch (admitted: Admitted, answer: OpenAnswer) {
     const { signal } = answer.auth
     open.set(admitted, answer)
-    const endIt = (): void => {
+    const endIt = () => {
       if (open.delete(admitted)) end(answer, signal)
     }
     if (signal.aborted) endIt()
     else signal.addEventListener('abort', endIt, { once: true })
   }
 
-  function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>): void {
+  function end (answer: OpenAnswer, { reason }: Pick<AbortSignal, 'reason'>) {
     // What has become whole is left alone.
     if (!isOpen(answer)) return
     ended++
@@ -100,7 +100,7 @@ export function createOpenAnswers<Admitted extends object> (
     else response.destroy()
   }
 
-  function closeSocket (socket: Socket): void {
+  function closeSocket (socket: Socket) {
     // A client that ignores the close is not heard any more.
     socket.removeAllListeners('data').resume()
     socket.write(CLOSE_1008)
@@ -119,7 +119,7 @@ export function createOpenAnswers<Admitted extends object> (
     leave,
     /** The numbers of answers that are watched now, and of those that were ended. */
     state: () => ({ open: open.size, ended }),
-    close (): void {
+    close () {
       stop?.()
       stop = undefined
     }

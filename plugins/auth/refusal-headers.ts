@@ -42,7 +42,7 @@ export function putRefusalHeaders (reply: AnswerInWaiting, given: Readonly<Recor
 }
 
 /** Takes the headers off, unless others have put another value there. */
-function withdraw (response: ServerResponse, refused: Readonly<Record<string, string>>, given: unknown): void {
+function withdraw (response: ServerResponse, refused: Readonly<Record<string, string>>, given: unknown) {
   for (const [name, value] of Object.entries(refused)) {
     if (response.getHeader(name) === value) response.removeHeader(name)
     // node:http takes a flat list of names and values, too.

@@ -91,7 +91,7 @@ export function createGrpcServer (
   const endSweeps = every(SWEEP_MS, sweep)
 
   return {
-    listen (port: number, address: string, done: () => void): void {
+    listen (port: number, address: string, done: () => void) {
       server.listen(port, address, done)
     },
     /** Undefined unless it listens. */
@@ -101,7 +101,7 @@ export function createGrpcServer (
       return connections.size
     },
     /** Accepts nothing more, and resolves when the answers that are due are sent and no connection is left. */
-    async close (): Promise<void> {
+    async close () {
       const closed = new Promise(resolve => server.close(resolve))
       for (const { session } of connections.values()) session.close()
       const cancel = after(CLOSING_MS, () => {
@@ -116,7 +116,7 @@ export function createGrpcServer (
   }
 
   /** The peer is judged before there is a session, so nothing of it is read. */
-  function accept (socket: Socket): void {
+  function accept (socket: Socket) {
     const address = String(socket.remoteAddress)
     if (!options.accepts(address)) {
       socket.destroy()
@@ -131,7 +131,7 @@ export function createGrpcServer (
   }
 
   /** Only an answered call keeps a connection: pings, parts of calls and other calls do not. */
-  function sweep (): void {
+  function sweep () {
     const now = steadyMs()
     for (const [socket, { session, calls, answeredMs }] of connections) {
       const [oldest] = calls
@@ -142,7 +142,7 @@ export function createGrpcServer (
     }
   }
 
-  function serve (connection: Connection, stream: ServerHttp2Stream, path: string | undefined): void {
+  function serve (connection: Connection, stream: ServerHttp2Stream, path: string | undefined) {
     // A stream that breaks off needs no answer.
     stream.on('error', () => {})
     const { calls } = connection
@@ -164,7 +164,7 @@ export function createGrpcServer (
     })
   }
 
-  async function judge (connection: Connection, call: Call, stream: ServerHttp2Stream): Promise<void> {
+  async function judge (connection: Connection, call: Call, stream: ServerHttp2Stream) {
     try {
       const message = await read(stream, bytes => {
         call.memory = memory.take(connection, bytes)
@@ -190,7 +190,7 @@ export function createGrpcServer (
     })
   }
 
-  function begin (): void {
+  function begin () {
     for (const resolve of waiting.splice(0, ANSWERS_OF_TURN)) resolve()
     if (waiting.length > 0) setImmediate(begin)
   }
@@ -203,7 +203,7 @@ function read (stream: ServerHttp2Stream, allocate: (bytes: number) => Buffer | 
     stream.once('end', () => attempt(() => resolve(reader.end())))
     stream.once('close', () => reject(new MessageError('The call was cancelled')))
 
-    function attempt (step: () => void): void {
+    function attempt (step: () => void) {
       try {
         step()
       } catch (error) {
@@ -215,14 +215,14 @@ function read (stream: ServerHttp2Stream, allocate: (bytes: number) => Buffer | 
   })
 }
 
-function send (stream: ServerHttp2Stream, message: Buffer): void {
+function send (stream: ServerHttp2Stream, message: Buffer) {
   stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
   stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': STATUS.ok }))
   stream.end(frameMessage(message))
 }
 
 /** Ends a call without a message. What the peer still sends is not read. */
-function end (stream: ServerHttp2Stream, status: string): void {
+function end (stream: ServerHttp2Stream, status: string) {
   if (isGone(stream)) return
   stream.respond({ ':status': 200, 'content-type': 'application/grpc', 'grpc-status': status }, { endStream: true })
   // A reset in the same turn may overtake the status, and the peer would get none.

@@ -33,7 +33,7 @@ export function createMessageMemory (limits: MessageMemoryLimits) {
       taken += bytes
       return (length > SMALL_BYTES && spare.pop()) || Buffer.allocUnsafeSlow(bytes)
     },
-    free (holder: MessageHolder, memory: Buffer): void {
+    free (holder: MessageHolder, memory: Buffer) {
       holder.bytes -= memory.length
       taken -= memory.length
       if (memory.length > SMALL_BYTES) spare.push(memory)

@@ -14,7 +14,7 @@ export function takeUpgrades (
   upgrades: WeakMap<IncomingMessage, UpgradedConnection>
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    const end = (): void => {
+    const end = () => {
       socket.destroy()
     }
     // Without a listener an error would throw; 'close' follows.

@@ -70,7 +70,7 @@ export function addVary (reply: FastifyReply, lines: readonly string[]): void {
 }
 
 /** A stream of events may be silent for any time. A client that takes nothing of it has as much time as every other. */
-function allowSilence ({ raw }: FastifyReply, body: Readable): void {
+function allowSilence ({ raw }: FastifyReply, body: Readable) {
   const socket = raw.socket!
   const limitMs = socket.timeout!
   socket.setTimeout(0).setKeepAlive(true, KEEP_ALIVE_MS)

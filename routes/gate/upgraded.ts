@@ -17,7 +17,7 @@ export function followUpgraded (
   const { auth, log, server } = request
   let closedBy: string | undefined
   if (auth) {
-    const end = (): void => {
+    const end = () => {
       closedBy = auth.signal.reason.code
       const { route } = server.holdfastGuard.decisions.routeOf(request)
       log.info({ reason: closedBy, route, issuer: auth.issuer }, 'open connection ended')
@@ -28,7 +28,7 @@ export function followUpgraded (
     client.once('close', () => auth.signal.removeEventListener('abort', end))
   }
   for (const [side, name] of [[client, 'client'], [upstream, 'upstream']] as const) {
-    const note = (): void => {
+    const note = () => {
       closedBy ??= server.closing.hasBegun ? 'shutdown' : name
     }
     side.once('end', note).once('close', note)

@@ -101,7 +101,7 @@ export class AnswerBody extends Readable {
     this.#onRead = onRead
   }
 
-  accept (chunk: Buffer): void {
+  accept (chunk: Buffer) {
     // A reader that cannot take this chunk has paused the body. Otherwise one more chunk would wait there.
     if (this.push(chunk) && !this.isPaused()) return
     // The upstream is asked for no more until the reader has taken what came.
@@ -110,20 +110,20 @@ export class AnswerBody extends Readable {
   }
 
   /** The first end counts. */
-  finish (error?: UpstreamError): void {
+  finish (error?: UpstreamError) {
     if (this.#isFinished) return
     this.#isFinished = true
     if (error) this.destroy(error)
     else this.push(null)
   }
 
-  override _read (): void {
+  override _read () {
     this.isHeld = false
     this.#onRead()
     this.#controller.resume()
   }
 
-  override _destroy (error: Error | null, done: (error: Error | null) => void): void {
+  override _destroy (error: Error | null, done: (error: Error | null) => void) {
     if (!this.#isFinished) this.#controller.abort(clientGone())
     done(error)
   }

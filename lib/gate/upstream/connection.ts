@@ -25,7 +25,7 @@ export function adaptConnection (socket: Socket): UpstreamConnection {
 }
 
 /** What has come is read to its end, and that tells undici soon enough. */
-function bearFailedWrites (socket: Socket): void {
+function bearFailedWrites (socket: Socket) {
   const bearing = (done: Done): Done => error => {
     const { code } = (error ?? {}) as NodeJS.ErrnoException
     done(code === 'EPIPE' || code === 'ECONNRESET' ? null : error)

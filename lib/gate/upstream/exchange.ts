@@ -70,7 +70,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   /** Ends the request if it has not ended. The upstream need not go on. */
-  end (error: UpstreamError): void {
+  end (error: UpstreamError) {
     this.#failure ??= error
     this.#stopTimer()
     this.#body?.finish(this.#failure)
@@ -82,13 +82,13 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 
   /** undici calls it again when it would send a request again. */
-  onRequestStart (controller: Dispatcher.DispatchController): void {
+  onRequestStart (controller: Dispatcher.DispatchController) {
     if (this.#controller) this.end(new UpstreamError(502, 'The upstream failed'))
     else this.#controller = controller
     if (this.#failure) controller.abort(this.#failure)
   }
 
-  onResponseStart (controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
+  onResponseStart (controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders) {
     // RFC 9110 section 15.2.2: no other protocol was requested.
     if (status < 200 && status !== 101) {
       this.#noteLife()
@@ -105,7 +105,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     SETTLED.then(() => this.#deliver(controller))
   }
 
-  #deliver (controller: Dispatcher.DispatchController): void {
+  #deliver (controller: Dispatcher.DispatchController) {
     const { status, headers } = this.#head!
     this.#resolve({ status, headers, body: this.#isWhole ? joined(this.#pieces) : this.#startBody(controller) })
   }
@@ -117,7 +117,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     return body
   }
 
-  onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer) {
     // undici gives an empty chunk when it goes on after a pause. It would not reach the reader, who asks for the next.
     if (chunk.length === 0) return
     this.#noteLife()
@@ -125,22 +125,22 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     else this.#pieces.push(chunk)
   }
 
-  onResponseEnd (): void {
+  onResponseEnd () {
     this.#stopTimer()
     this.#isWhole = true
     this.#body?.finish()
   }
 
-  onResponseError (_controller: Dispatcher.DispatchController, cause: Error): void {
+  onResponseError (_controller: Dispatcher.DispatchController, cause: Error) {
     this.end(new UpstreamError(502, 'The upstream failed', cause))
   }
 
-  readonly #noteLife = (): void => {
+  readonly #noteLife = () => {
     this.#aliveMs = this.#options.steadyMs()
   }
 
   /** One timer for all of an exchange: most end before it does. */
-  readonly #look = (): void => {
+  readonly #look = () => {
     const { timeoutMs, steadyMs, after } = this.#options
     const restMs = this.#body?.isHeld ? timeoutMs : timeoutMs - (steadyMs() - this.#aliveMs)
     if (restMs > 0) {

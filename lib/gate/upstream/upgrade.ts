@@ -116,7 +116,7 @@ function headersOf ({ rawHeaders }: IncomingMessage): AnswerHeaders {
 export function watchClient (socket: Socket, onGone: () => void): () => Buffer {
   const early: Buffer[] = []
   let size = 0
-  function take (chunk: Buffer): void {
+  function take (chunk: Buffer) {
     early.push(chunk)
     size += chunk.length
     if (size > MAX_EARLY_BYTES) socket.pause()

@@ -87,7 +87,7 @@ export function createUpstream (
       return exchange
     },
     // What is still on its way has had its time while the process drained.
-    close (): Promise<void> {
+    close () {
       unsubscribe(SENT, awaitHead)
       return pool.destroy()
     }

@@ -67,7 +67,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
      * Called after a proof with this header was accepted. While the memory is full, a new key replaces another one only
      * now and then.
      */
-    keep (encoded: string, header: ProofHeader, key: KeyObject): void {
+    keep (encoded: string, header: ProofHeader, key: KeyObject) {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
       if (cache.size === maxKeys && !cache.has(jkt)) {

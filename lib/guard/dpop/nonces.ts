@@ -25,7 +25,7 @@ export function createNonces (secrets: readonly Buffer[], scope: 'shared' | 'pro
   let newest!: string
   let expiries = new Map<string, number>()
 
-  function turn (now: number): void {
+  function turn (now: number) {
     const slot = Math.floor(now / NONCE_ROTATION_SECONDS)
     if (slot === newestSlot) return
     newestSlot = slot

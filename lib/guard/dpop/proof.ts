@@ -129,13 +129,13 @@ function findRefusal (checks: readonly ProofCheck[], presented: PresentedProof, 
   }
 }
 
-function checkForm (presented: PresentedProof): void {
+function checkForm (presented: PresentedProof) {
   if (presented.proof.length > MAX_PROOF_CHARACTERS) throw new Refusal('proof_too_large')
   presented.jws = splitCompactJws(presented.proof)
   if (!presented.jws) throw new Refusal('proof_malformed')
 }
 
-function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPolicy): void {
+function checkClaims (presented: PresentedProof, { iatLeewaySeconds }: ProofPolicy) {
   const claims = decodeJsonObject(presented.jws!.payload)
   if (!claims) throw new Refusal('proof_malformed')
   if (!areProofClaims(claims)) throw new Refusal('proof_claim_invalid')
@@ -151,19 +151,19 @@ function areProofClaims (claims: JsonObject): claims is JsonObject & ProofClaims
     (exp === undefined || Number.isFinite(exp)) && (nbf === undefined || Number.isFinite(nbf))
 }
 
-function checkUrl (presented: PresentedProof): void {
+function checkUrl (presented: PresentedProof) {
   presented.url = presented.requestUrl()
   verifyHtu(presented.claims!.htu, presented.url)
 }
 
-function checkWindow (presented: PresentedProof, policy: ProofPolicy): void {
+function checkWindow (presented: PresentedProof, policy: ProofPolicy) {
   // RFC 9449 section 11.1: a nonce of ours proves the age better than the client's clock.
   if (policy.nonces) return
   verifyWindow(presented, policy)
   presented.expiresAt = Math.floor(presented.claims!.iat) + policy.iatOffsetSeconds + 1
 }
 
-function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds }: ProofPolicy): void {
+function verifyWindow ({ claims, now }: PresentedProof, { iatOffsetSeconds, iatLeewaySeconds }: ProofPolicy) {
   const { iat } = claims!
   // Clients write whole seconds. The last second counts to its end, or an offset of 0 would refuse all proofs.
   const oldest = Math.floor(now) - iatOffsetSeconds
@@ -187,7 +187,7 @@ export function verifyProofSignature (presented: PresentedProof, { keys }: Proof
   })
 }
 
-function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
+function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy) {
   if (!nonces) return
   const { nonce } = presented.claims!
   if (typeof nonce !== 'string') throw new Refusal('nonce_missing')
@@ -199,7 +199,7 @@ function checkNonce (presented: PresentedProof, { nonces }: ProofPolicy): void {
 
 // After the nonce, so that a client with a wrong clock first gets a nonce, and with it our time (RFC 9110 section
 // 6.6.1).
-function checkWindowBesideNonce (presented: PresentedProof, policy: ProofPolicy): void {
+function checkWindowBesideNonce (presented: PresentedProof, policy: ProofPolicy) {
   if (policy.nonces && policy.nonceIat === 'checked') verifyWindow(presented, policy)
 }
 

@@ -66,7 +66,7 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
     /** Whether an address has been found since the start. */
     isKnown: () => known !== undefined,
     /** Looks the address up in the background, unless it is configured: readiness needs it where there are no keys. */
-    start (): void {
+    start () {
       // A request may have looked it up.
       if (known === undefined) loop.run()
     },

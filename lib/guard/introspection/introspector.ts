@@ -106,13 +106,13 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
         counts.turnedAway++
         return Promise.reject(unavailable('busy'))
       }
-      let cut = (): void => {}
+      let cut = () => {}
       // Opened now, so that the deadline counts the time in which the token waits.
       const session = transport.open(() => cut())
       const turn = isFree
         ? Promise.resolve()
         : new Promise<void>((resolve, reject) => {
-          const begin = (): void => {
+          const begin = () => {
             waiting.delete(begin)
             resolve()
           }
@@ -127,7 +127,7 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       return answer
     },
     state: () => ({ ...counts, inFlight: callsUnderWay() }),
-    close (): void {
+    close () {
       for (const { session } of running.values()) session.close()
       transport.close()
     }

@@ -45,7 +45,7 @@ export function createFetchLoop<Fetched> (
   { attempt, onSuccess, onFailure, pauseMs, steadyMs, after, random }: FetchLoopOptions<Fetched>
 ) {
   const closing = new AbortController()
-  let cancelNext = (): void => {}
+  let cancelNext = () => {}
   let failuresInRow = 0
   const loop = {
     get closed (): boolean {
@@ -65,7 +65,7 @@ export function createFetchLoop<Fetched> (
   }
 
   /** Starts an attempt now instead of the planned one, unless an attempt is running. */
-  function run (): void {
+  function run () {
     if (loop.running !== undefined || loop.closed) return
     cancelNext()
     loop.fetches++
@@ -74,7 +74,7 @@ export function createFetchLoop<Fetched> (
     })
   }
 
-  async function fetchOnce (): Promise<void> {
+  async function fetchOnce () {
     const previous = loop.lastFailure
     try {
       const fetched = await attempt(closing.signal)
@@ -97,7 +97,7 @@ export function createFetchLoop<Fetched> (
     }
   }
 
-  function plan (fetched?: Fetched): void {
+  function plan (fetched?: Fetched) {
     cancelNext()
     const delayMs = pauseMs?.(fetched) ??
       (failuresInRow === 0 ? refreshAfterMs(random()) : backOffMs(failuresInRow, random()))
@@ -105,7 +105,7 @@ export function createFetchLoop<Fetched> (
     cancelNext = after(delayMs, run)
   }
 
-  async function close (): Promise<void> {
+  async function close () {
     closing.abort()
     cancelNext()
     await loop.running

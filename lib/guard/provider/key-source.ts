@@ -84,7 +84,7 @@ export function createKeySource (
     ...timing
   })
 
-  function adopt (fetched: KeySet, previous: ProviderFailureWord | undefined): void {
+  function adopt (fetched: KeySet, previous: ProviderFailureWord | undefined) {
     const added = fetched.keys.filter(key => !set.keys.includes(key)).length
     const removed = set.keys.filter(key => !fetched.keys.includes(key)).length
     const news = fetchedAt === undefined || previous !== undefined || added + removed > 0 ||
@@ -98,7 +98,7 @@ export function createKeySource (
     if (news) onEvent({ name: 'keys_fetched', keys: keys.length, added, removed, passedOver })
   }
 
-  function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined): void {
+  function endure ({ word, detail, facts }: ProviderFailure, previous: ProviderFailureWord | undefined) {
     const { status, keys } = state()
     if (previous === undefined) onEvent({ name: 'keys_fetch_failed', failure: word, detail, keys, ...facts })
     if (status === 'expired' && !reportedExpired) {
@@ -184,7 +184,7 @@ export function createKeySource (
 
   return {
     /** Fetches the keys in the background. Never throws and never waits. */
-    start (): void {
+    start () {
       if (loop.fetches === 0) loop.run()
     },
     candidates,

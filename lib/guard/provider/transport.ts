@@ -99,7 +99,7 @@ function codingsOf (header: string | string[] | undefined): string {
 }
 
 /** An abandoned body still emits its error, but the error is no longer needed. */
-const ignore = (): void => {}
+const ignore = () => {}
 
 /**
  * The connection to the identity provider: HTTP proxies, except for `http:` on loopback, TLS always checked, no
@@ -148,7 +148,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
     over.catch(ignore)
     const timer = setTimeout(close, deadlineMs)
 
-    function close (): void {
+    function close () {
       clearTimeout(timer)
       abort.abort()
       if (!keepAlive) destroy(agents)
@@ -242,6 +242,6 @@ export async function withSession<Result> (
   }
 }
 
-function destroy (agents: Readonly<Record<'direct' | 'proxied', Dispatcher | undefined>>): void {
+function destroy (agents: Readonly<Record<'direct' | 'proxied', Dispatcher | undefined>>) {
   for (const agent of Object.values(agents)) agent?.destroy().catch(ignore)
 }

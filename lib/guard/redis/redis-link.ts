@@ -64,7 +64,7 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
       ttlSeconds: number,
       ifAbsent: boolean,
       done: (error: Error | null | undefined, reply?: unknown) => void
-    ): void {
+    ) {
       const { stream } = client as Redis
       if (stream?.writable && stream.writableCorked === 0) {
         stream.cork()
@@ -74,14 +74,14 @@ export function openRedisLink (target: RedisTarget, listeners: LinkListeners, st
       client.sendCommand(new Command('set', args, { replyEncoding: 'utf8' }, done))
     },
     /** `INFO memory` of the server, or of each master of a cluster. */
-    memoryInfo (done: (answers: readonly MemoryAnswer[]) => void): void {
+    memoryInfo (done: (answers: readonly MemoryAnswer[]) => void) {
       const servers = client instanceof Cluster ? client.nodes('master') : [client]
       Promise.all(
         servers.map(server => server.info('memory').then(info => ({ info }), (error: Error) => ({ error })))
       ).then(done)
     },
     /** Closes it for good. */
-    close (): void {
+    close () {
       closed = true
       clearTimeout(restart)
       client.disconnect()

@@ -57,7 +57,7 @@ export class IdTable {
   }
 
   /** Writes a record to a position that `slotFor` returned. */
-  put (at: number, a: number, b: number, c: number, d: number, second: number): void {
+  put (at: number, a: number, b: number, c: number, d: number, second: number) {
     const words = this.#words
     if (words[at + 4] === 0) this.used++
     words[at] = a
@@ -68,7 +68,7 @@ export class IdTable {
   }
 
   /** Adds the second of each live record whose id ends with these two words to `counts`. */
-  countEachOf (c: number, d: number, horizon: number, counts: { add (second: number): void }): void {
+  countEachOf (c: number, d: number, horizon: number, counts: { add (second: number): void }) {
     const words = this.#words
     for (let at = 0; at < words.length; at += WORDS) {
       const second = words[at + 4]! >>> 0
@@ -77,7 +77,7 @@ export class IdTable {
   }
 
   /** Drops dead records and makes the table twice as large as the live records need. */
-  rebuild (horizon: number): void {
+  rebuild (horizon: number) {
     const old = this.#words
     let live = 0
     for (let at = 4; at < old.length; at += WORDS) if (old[at]! >>> 0 > horizon) live++
@@ -89,7 +89,7 @@ export class IdTable {
     }
   }
 
-  #insert (a: number, b: number, c: number, d: number, second: number): void {
+  #insert (a: number, b: number, c: number, d: number, second: number) {
     this.put(this.slotFor(hashWords(this.#key, a, b, c, d), a, b, c, d, 0), a, b, c, d, second)
   }
 

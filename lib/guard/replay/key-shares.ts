@@ -16,13 +16,13 @@ export class ExpiryCounts {
   }
 
   /** Counts a record of a second after the horizon. */
-  add (second: number): void {
+  add (second: number) {
     this.live++
     this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1)
   }
 
   /** Forgets the records that have expired at `horizon`. It looks at the seconds only if the horizon is another one. */
-  moveTo (horizon: number): void {
+  moveTo (horizon: number) {
     if (horizon === this.horizon) return
     this.horizon = horizon
     for (const [second, count] of this.#counts) {
@@ -75,7 +75,7 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
   let youngLatest = 0
   let oldLatest = 0
 
-  function turn (horizon: number): void {
+  function turn (horizon: number) {
     ;[young, old] = [old.fill(0), young]
     oldLatest = youngLatest
     youngLatest = 0
@@ -103,7 +103,7 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
       return count !== undefined && count.live >= share
     },
     /** Counts a record that was put into the table with that number, and for which `isSpent` was asked. */
-    add (c: number, d: number, table: number, second: number, horizon: number): void {
+    add (c: number, d: number, table: number, second: number, horizon: number) {
       if (oldLatest <= horizon) turn(horizon)
       const name = nameOf(c, d)
       let key = watched.get(name)

@@ -55,14 +55,14 @@ export function createMemoryStore ({ max, randomBytes, ...clocks }: MemoryStoreO
    * Moves the horizon to the present. If the clock has gone back, it goes back too, but not behind a moment at which
    * records expired. It stays before the last second that the tables hold, or records would be dead at once.
    */
-  function moveHorizon (): void {
+  function moveHorizon () {
     const { live } = counts
     counts.moveTo(Math.max(Math.min(clock.passed(window), LAST_SECOND - 1), lastExpiry))
     if (counts.live !== live) lastExpiry = counts.horizon
   }
 
   /** Gives memory back. Each record looks at one table, and rebuilds it if more than half of its records are dead. */
-  function sweep (): void {
+  function sweep () {
     const table = tables[sweeper]!
     if (table.used > counts.live / tables.length * 2 + 8) table.rebuild(counts.horizon)
     sweeper = (sweeper + 1) % tables.length

@@ -72,14 +72,14 @@ export function createRedisStore (
   const stopHeart = every(BEAT_MS, beat)
 
   /** Starts the time limit of a command, and sends it, unless it waits for the first connection. */
-  function begin (command: Command): void {
+  function begin (command: Command) {
     pending.add(command)
     if (!isTimed) expireAt(command.deadlineMs)
     if (usable) send(command)
   }
 
   /** If this process has stalled, the socket holds unread answers. They are read before any command is given up. */
-  function expireAt (deadlineMs: number): void {
+  function expireAt (deadlineMs: number) {
     isTimed = true
     after(deadlineMs - steadyMs(), () => {
       after(GRACE_MS, expire)
@@ -90,7 +90,7 @@ export function createRedisStore (
    * Refuses the commands that have waited too long. It runs once for the deadline of the oldest one, not once for each
    * command.
    */
-  function expire (): void {
+  function expire () {
     const nowMs = steadyMs()
     for (const command of pending) {
       if (command.deadlineMs > nowMs) return expireAt(command.deadlineMs)
@@ -100,7 +100,7 @@ export function createRedisStore (
     isTimed = false
   }
 
-  function send (command: Command): void {
+  function send (command: Command) {
     link.set(command.key, command.ttlSeconds, command.ifAbsent, (error, reply) => {
       if (!error && (reply === 'OK' || reply === null)) return conclude(command, reply === 'OK')
       // A late answer is ignored here: its timeout was reported. A broken connection reports its own reason.
@@ -110,7 +110,7 @@ export function createRedisStore (
   }
 
   /** Gives the answer once. undefined means that there was no clear answer. */
-  function conclude (command: Command, first: boolean | undefined): void {
+  function conclude (command: Command, first: boolean | undefined) {
     if (!pending.delete(command)) return
     if (first === undefined) {
       if (command.ifAbsent) refused++
@@ -121,7 +121,7 @@ export function createRedisStore (
   }
 
   /** Asks whether the server would rather refuse a record than forget one. */
-  function askPolicy (): void {
+  function askPolicy () {
     if (isAsking) return
     isAsking = true
     link.memoryInfo(answers => {
@@ -131,7 +131,7 @@ export function createRedisStore (
   }
 
   /** Judges the answers. This is the last step before a connection is used, and it can also end its use. */
-  function judgePolicy (answers: readonly MemoryAnswer[]): void {
+  function judgePolicy (answers: readonly MemoryAnswer[]) {
     const policy = policyOf(answers)
     if (policy === null) return answers.slice(0, 1).forEach(({ error }) => fail(faultOf(error!)))
     if (policy === 'evicts') {
@@ -148,7 +148,7 @@ export function createRedisStore (
     probe()
   }
 
-  function probe (): void {
+  function probe () {
     begin({
       key: PROBE_KEY,
       ttlSeconds: PROBE_TTL_SECONDS,
@@ -158,25 +158,25 @@ export function createRedisStore (
     })
   }
 
-  function refusePending (): void {
+  function refusePending () {
     for (const command of pending) conclude(command, undefined)
   }
 
-  function probed (refusal: Refusal | null): void {
+  function probed (refusal: Refusal | null) {
     if (refusal || fault === null || steadyMs() - faultAt < CALM_MS) return
     fault = null
     onChange(null)
   }
 
   /** The server may refuse to write, and its policy may change, while it runs. */
-  function beat (): void {
+  function beat () {
     beats++
     if (!link.ready || (fault === null && beats % BEATS_WHILE_UP !== 0)) return
     askPolicy()
     if (usable) probe()
   }
 
-  function fail (reason: RedisFault | null): void {
+  function fail (reason: RedisFault | null) {
     // An error without a reason comes just before the connection closes. The close is reported as well.
     if (fault === 'closed' || reason === null) return
     if (link.ready) faultAt = steadyMs()
@@ -189,7 +189,7 @@ export function createRedisStore (
   }
 
   /** The connection has closed. An error may have named the reason before. */
-  function lose (): void {
+  function lose () {
     faultAt = -Infinity
     if (fault === null || fault === 'connecting') fail('unreachable')
     usable = false

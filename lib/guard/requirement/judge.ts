@@ -46,11 +46,11 @@ export function createJudge (options: JudgeOptions) {
   }
 }
 
-function verifyAcr ({ claims }: Grant, acr: readonly string[]): void {
+function verifyAcr ({ claims }: Grant, acr: readonly string[]) {
   if (typeof claims.acr !== 'string' || !acr.includes(claims.acr)) throw new Refusal('acr_missing')
 }
 
-function verifyAge ({ claims }: Grant, maxAgeSeconds: number, { clockToleranceSeconds, now }: JudgeOptions): void {
+function verifyAge ({ claims }: Grant, maxAgeSeconds: number, { clockToleranceSeconds, now }: JudgeOptions) {
   const { auth_time: time } = claims
   const judgedAt = now()
   const isTime = typeof time === 'number' && time >= 0
@@ -59,7 +59,7 @@ function verifyAge ({ claims }: Grant, maxAgeSeconds: number, { clockToleranceSe
   if (!isRecent) throw new Refusal('authentication_too_old')
 }
 
-function verifyScopes ({ scopes }: Grant, { scope, anyScope }: Requirement, { granters }: JudgeOptions): void {
+function verifyScopes ({ scopes }: Grant, { scope, anyScope }: Requirement, { granters }: JudgeOptions) {
   const isMissing = (name: string) => !isScopeGranted(name, scopes, granters)
   const missing = scope?.filter(isMissing) ?? []
   if (anyScope?.every(isMissing)) missing.push(...anyScope)
@@ -126,7 +126,7 @@ function detailsOf ({ authorization_details: details }: Grant['claims'], type: s
     : []
 }
 
-async function ask (questions: readonly Question[]): Promise<void> {
+async function ask (questions: readonly Question[]) {
   for (const question of questions) if (!await isAccepted(question)) throw question.refusal()
 }
 

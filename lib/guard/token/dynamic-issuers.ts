@@ -57,7 +57,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
   const lookups = new Map<string, Promise<TokenIssuer | undefined>>()
   let unlistedLookups = 0
 
-  function retire (entry: Listed): void {
+  function retire (entry: Listed) {
     entry.untilMs = -Infinity
     closeIssuer(entry.source)
   }
@@ -66,7 +66,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     return proven.peek(iss) ?? unproven.peek(iss)
   }
 
-  function recordUse (iss: string): void {
+  function recordUse (iss: string) {
     if (proven.get(iss)) return
     const entry = unproven.peek(iss)
     if (!entry) return

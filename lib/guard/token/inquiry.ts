@@ -137,7 +137,7 @@ function opaqueClaims (
 }
 
 /** @throws Refusal token_kind, token_binding_unusable, token_contradicted */
-function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenRules): void {
+function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenRules) {
   const { iss, sub, cnf } = answer
   verifyAnsweredKind(answer, cnf ?? claims.cnf, false)
   const claim = (iss !== undefined && !isSameIssuer(iss, rules.issuer) && 'iss') ||
@@ -155,7 +155,7 @@ function verifyAgreement (claims: TokenClaims, answer: JsonObject, rules: TokenR
  * @param isTypeNeeded whether a missing `token_type` is a refusal
  * @throws Refusal token_kind, token_binding_unusable
  */
-function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boolean): void {
+function verifyAnsweredKind (answer: JsonObject, cnf: unknown, isTypeNeeded: boolean) {
   verifyKind(answer)
   const { token_type: type } = answer
   if (type === undefined && !isTypeNeeded) return

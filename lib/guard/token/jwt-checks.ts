@@ -153,7 +153,7 @@ function isOtherKind (name: unknown): boolean {
 }
 
 /** The required claims and their types, and those of `nbf` and `iat` (RFC 7519 section 4.1). */
-function checkClaims ({ claims }: PresentedToken, { audienceClaim }: TokenRules): void {
+function checkClaims ({ claims }: PresentedToken, { audienceClaim }: TokenRules) {
   verifyForm(claims, 'iss', TEXT)
   verifyForm(claims, 'sub', NON_EMPTY_TEXT)
   if (claims.aud !== undefined) verifyForm(claims, 'aud', TEXTS)
@@ -164,7 +164,7 @@ function checkClaims ({ claims }: PresentedToken, { audienceClaim }: TokenRules)
 }
 
 /** What RFC 9068 asks for beyond the rest (sections 2.1, 2.2 and 4): an ID token never passes. */
-function checkProfile ({ header, claims, now }: PresentedToken, rules: TokenRules): void {
+function checkProfile ({ header, claims, now }: PresentedToken, rules: TokenRules) {
   if (!header || rules.profile !== 'rfc9068') return
   if (!isMediaType(header.typ, 'at+jwt')) throw new Refusal('token_type')
   if (claims.iss !== rules.issuer) throw issuerRefusal(claims.iss as string, [rules.issuer])
@@ -179,7 +179,7 @@ function checkProfile ({ header, claims, now }: PresentedToken, rules: TokenRule
   }
 }
 
-function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules): void {
+function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindings }: TokenRules) {
   const { cnf } = claims
   if (cnf === undefined) {
     if (neededBindings) throw new Refusal('token_not_sender_constrained')
@@ -194,7 +194,7 @@ function checkConfirmation ({ claims }: PresentedToken, { bindings, neededBindin
   }
 }
 
-function checkIssuer ({ claims }: PresentedToken, { issuer }: TokenRules): void {
+function checkIssuer ({ claims }: PresentedToken, { issuer }: TokenRules) {
   const iss = readIssuer(claims)
   if (!isSameIssuer(iss, issuer)) throw issuerRefusal(iss, [issuer])
 }
@@ -210,7 +210,7 @@ export function issuerRefusal (iss: string, issuers: readonly string[]): Refusal
   return new Refusal('token_issuer', { detail: { expected: printable([...issuers]), found: printable(iss) } })
 }
 
-function checkAudience ({ claims }: PresentedToken, rules: TokenRules): void {
+function checkAudience ({ claims }: PresentedToken, rules: TokenRules) {
   const claim = misfitAudience(claims, rules)
   // The claims were checked to hold a string or strings.
   if (claim !== undefined) {
@@ -234,7 +234,7 @@ function isForOneOf (named: unknown, accepted: readonly unknown[]): boolean {
   return named === undefined || [named].flat().some(name => accepted.includes(name))
 }
 
-function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules): void {
+function checkTimes ({ claims, now }: PresentedToken, { clockToleranceSeconds }: TokenRules) {
   const refusal = timeRefusal(claims as TokenClaims, now, clockToleranceSeconds)
   if (refusal) throw refusal
 }

@@ -105,11 +105,11 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
       misses++
       return undefined
     },
-    keep (token: VerifiedToken): void {
+    keep (token: VerifiedToken) {
       tokens.set(tailOf(token.text), token)
       if (tokens.size > maxTokens) tokens.pop()
     },
-    forget ({ text }: VerifiedToken): void {
+    forget ({ text }: VerifiedToken) {
       tokens.delete(tailOf(text))
     },
     /** The number of entries, and the numbers of look-ups that found one and that did not. */

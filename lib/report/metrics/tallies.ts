@@ -24,7 +24,7 @@ export function createHistogram (bounds: readonly number[]) {
   let sum = 0
 
   return {
-    observe (ms: number): void {
+    observe (ms: number) {
       const seconds = ms / 1000
       sum += seconds
       let at = 0
@@ -71,7 +71,7 @@ export function createGuardTally () {
   const observed = new Map<string, Counted>()
 
   /** Every text is ours or comes from the settings. JSON leaves out the labels that are undefined. */
-  function count (labels: Readonly<Record<string, string | undefined>>, counts = messages): void {
+  function count (labels: Readonly<Record<string, string | undefined>>, counts = messages) {
     const key = JSON.stringify(labels)
     const sample = counts.get(key)
     if (sample) sample.value++
@@ -93,7 +93,7 @@ export function createGuardTally () {
      * @param issuer of the token, as the settings name it, or undefined if it was not known.
      * @param isObserved whether the request passes all the same
      */
-    refused (reason: CountedReason, issuer?: string, isObserved = false): void {
+    refused (reason: CountedReason, issuer?: string, isObserved = false) {
       if (isObserved) return count({ reason, enforced: 'false' }, observed)
       refusals[reason]++
       if (issuer === undefined || (ofIssuers.size >= MAX_ISSUERS && !ofIssuers.has(issuer))) return
@@ -110,7 +110,7 @@ export function createGuardTally () {
       path: string,
       matches: ReadonlyArray<{ readonly method: string | undefined, readonly tool: string | undefined }> | undefined,
       isPassed: boolean
-    ): void {
+    ) {
       if (!matches) return count({ path, result: 'unjudged' })
       for (const { method, tool } of matches) count({ path, method, tool, result: isPassed ? 'passed' : 'refused' })
     },
@@ -197,7 +197,7 @@ function createRouteTally (labels: { readonly method: string, readonly route: st
      * @param scheme the scheme that the client used, if credentials were read
      * @param durationMs from the first byte read to the last one sent
      */
-    ended (end: RequestEnd, status: number, scheme: AuthScheme | undefined, durationMs: number): void {
+    ended (end: RequestEnd, status: number, scheme: AuthScheme | undefined, durationMs: number) {
       const schemeOrNone = scheme ?? 'none'
       const key = (status * SCHEMES.length + SCHEMES.indexOf(schemeOrNone)) * REQUEST_ENDS.length +
         REQUEST_ENDS.indexOf(end)

@@ -60,7 +60,7 @@ function describeOperation (
   guard: RouteGuard,
   document: AppDocument,
   settings: Settings
-): void {
+) {
   const areScopesNamed = namesScopes(document)
   Object.assign(operation, describeGuard(guard, operation.description, areScopesNamed))
   operation.security ??= securityOf(guard, settings.idp.dpopMode, areScopesNamed)
@@ -90,7 +90,7 @@ function typed (type: 'string' | 'integer', { openapi }: AppDocument): { schema:
   return (openapi === undefined ? { type } : { schema: { type } }) as { schema: { type: string } }
 }
 
-function addSchemes (document: AppDocument, settings: Settings): void {
+function addSchemes (document: AppDocument, settings: Settings) {
   const schemes = offeredSchemes(settings.idp.dpopMode).map(scheme =>
     [scheme, schemeOf(scheme, document, settings)] as const
   )

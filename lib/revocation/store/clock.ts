@@ -57,7 +57,7 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
       return shown.sort((a, b) => a - b)[1]! / 1000
     },
     /** Takes what the store has. @param unixMs the store's own time */
-    see (count: string, ms: number, unixMs: number): void {
+    see (count: string, ms: number, unixMs: number) {
       storeMs = unixMs - steadyMs()
       const offset = offsets.get(count)
       if (offsets.size === 0) {

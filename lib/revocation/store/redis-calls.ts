@@ -62,7 +62,7 @@ export function createRedisCalls (
     return record ? writeRecord(record) : text
   }
 
-  function take (key: string, text: string, isWhole: boolean, number = calls): void {
+  function take (key: string, text: string, isWhole: boolean, number = calls) {
     view.take(key, shift(text, clock.offsetOf(count)), number, isWhole)
   }
 
@@ -175,10 +175,10 @@ export function createRedisCalls (
      * Merges what the view has not said yet, a page of records at a time: one is on its way while another is answered.
      * @param restoring milliseconds for which others wait for this instance
      */
-    restore: (call: RedisCall, goesOn: () => boolean, restoring?: number): Promise<void> =>
+    restore: (call: RedisCall, goesOn: () => boolean, restoring?: number) =>
       inTurn(async () => {
         const waiting: Sent[] = []
-        const next = (): void => {
+        const next = () => {
           const records = goesOn() ? view.backlog.take(PAGE) : []
           if (records.length === 0) return
           waiting.push(send(call, records.map(([key, text]) => ['restore', key, text] as const), restoring))

@@ -91,17 +91,17 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   })
 
   /** An error that only says that there is no connection hides no reason that is known. */
-  function fail (error: Error): void {
+  function fail (error: Error) {
     report(faultOf(error) ?? fault ?? 'unreachable')
   }
 
-  function report (now: string | null): void {
+  function report (now: string | null) {
     if (isClosed || now === fault) return
     fault = now
     onChange(now)
   }
 
-  async function follow (own: number): Promise<void> {
+  async function follow (own: number) {
     try {
       while (isCurrent(own)) await (steadyMs() < policyAtMs ? step(own) : verifyPolicy())
     } catch (error) {
@@ -114,7 +114,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   }
 
   /** @throws Error if the server may forget what it has for want of memory */
-  async function verifyPolicy (): Promise<void> {
+  async function verifyPolicy () {
     const answers = await new Promise<readonly MemoryAnswer[]>(resolve => reader.memoryInfo(resolve))
     if (policyOf(answers) === 'evicts') {
       report('evicts')
@@ -124,7 +124,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   }
 
   /** Looks at what has changed, and then does some of what is to be done. Requests come between two steps. */
-  async function step (own: number): Promise<void> {
+  async function step (own: number) {
     const askedMs = steadyMs()
     const isRestored = isRestoring && !view.backlog.hasSome()
     const page = await calls.read(call, isRestoring && !isRestored, patienceMs)
@@ -171,12 +171,12 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   }
 
   /** Reads the records for a while. */
-  async function scan (own: number): Promise<void> {
+  async function scan (own: number) {
     cursor = await calls.scan(call, cursor!, forMs(LOOK_MS, own))
   }
 
   /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */
-  async function clean (): Promise<void> {
+  async function clean () {
     if (steadyMs() < cleanAt.ms || !await writer.lead('clean')) return
     const [cursor, removed] = await calls.clean(call, cleanAt.cursor)
     cleanAt = { cursor, ms: steadyMs() + (removed > MANY ? 0 : CLEAN_MS) }

@@ -80,7 +80,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
     return jobs
   }
 
-  async function work (): Promise<void> {
+  async function work () {
     if (isBusy) return
     isBusy = true
     while (bySender.size > 0) {
@@ -98,7 +98,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
     isBusy = false
   }
 
-  function wait (job: Job): void {
+  function wait (job: Job) {
     const { sender } = job.entries[0]!
     const waiting = bySender.get(sender) ?? []
     waiting.push(job)
@@ -116,7 +116,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
      * Resolves when the entries stand. While others may be restoring what was lost, that is not known: what they have
      * undone since would take these with it.
      */
-    async append (entries: readonly RevocationEntry[]): Promise<void> {
+    async append (entries: readonly RevocationEntry[]) {
       const end = { isOver: false }
       const cancel = after(PATIENCE_MS, () => { end.isOver = true })
       const asked = entries.map(given)

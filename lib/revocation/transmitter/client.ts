@@ -167,7 +167,7 @@ export function createTransmitterClient (
       return isStreamStatus(status) ? status : undefined
     },
     /** Has a verification event sent, if there is an endpoint for it. */
-    async requestVerification (streamId: string, state: string): Promise<void> {
+    async requestVerification (streamId: string, state: string) {
       const url = configuration()!.verificationEndpoint
       // If it was verified lately, the next time will do.
       if (url !== undefined) await call('POST', url, { body: { stream_id: streamId, state }, passing: [TOO_MANY] })

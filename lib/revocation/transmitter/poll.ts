@@ -65,7 +65,7 @@ export function createPoll (
   return async url => {
     const { sets, isWhole } = await fetchBatch(url)
     const alike = new Map<string, PolledEvents>()
-    const note = (event: PolledEvent): void => {
+    const note = (event: PolledEvent) => {
       const key = JSON.stringify(event)
       alike.set(key, { ...event, events: (alike.get(key)?.events ?? 0) + 1 })
     }

@@ -72,7 +72,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
     asking: (sender: string, stream: string, state: string, now: number): RevocationEntry =>
       newsEntry({ sender, stream, event: ASKED + state, at: Math.max(now, lastAt + 0.001) }),
     /** Takes news of the stream from the log. */
-    note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>): void {
+    note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>) {
       if (event === VERIFIED) verifiedAt = Math.max(verifiedAt ?? 0, at)
       if (!event.startsWith(ASKED)) return
       const asked = event.slice(ASKED.length)

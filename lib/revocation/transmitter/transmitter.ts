@@ -176,7 +176,7 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   /** Tells the status once for each change. @param reason why it is failing */
-  function report (reason?: string): void {
+  function report (reason?: string) {
     const word = statusWord()
     if (word === reported) return
     reported = word
@@ -185,7 +185,7 @@ export function createTransmitter (given: TransmitterOptions) {
     else onEvent({ name: 'stream_changed', transmitter: name, status: word, ...reason !== undefined && { reason } })
   }
 
-  function setStatus (word: string | undefined, at: number): void {
+  function setStatus (word: string | undefined, at: number) {
     // What is dated ahead of now was so by a clock that has been set right.
     if (word === undefined || (at < statusAt && statusAt <= now())) return
     status = word
@@ -194,7 +194,7 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   /** @throws ProviderFailure stream_missing, and those of `factsOf` */
-  async function readStream (): Promise<void> {
+  async function readStream () {
     const { own, isRead } = authenticate ? await readOwnStream(client, given) : { own: undefined, isRead: false }
     const isThere = authenticate && configuration!.configurationEndpoint !== undefined
     const differs = own ? differencesOf(own, given) : isThere ? ['missing' as const] : []
@@ -227,7 +227,7 @@ export function createTransmitter (given: TransmitterOptions) {
    * Has the stream verified (SSF 1.0 section 8.1.4). It also shows the transmitter that there is still a receiver, and
    * what has become of the stream in silence.
    */
-  async function verify ({ id }: ReturnType<typeof factsOf>): Promise<void> {
+  async function verify ({ id }: ReturnType<typeof factsOf>) {
     if (verifyMs !== undefined) {
       if (steadyMs() < verifyMs) return
       setStatus(await client.readStatus(id), now())
@@ -250,19 +250,19 @@ export function createTransmitter (given: TransmitterOptions) {
      * Fetches the configuration and the keys, and begins what the settings ask for: reading the stream, polling,
      * verification.
      */
-    start (): void {
+    start () {
       keys.start()
       if (delivery === 'poll' || authenticate) rounds.run()
     },
     /** Takes news of the stream from the log, so that all instances have them. */
-    note (news: Pick<RevocationEntry, 'event' | 'at'>): void {
+    note (news: Pick<RevocationEntry, 'event' | 'at'>) {
       // Whatever stands in the log: readiness and metrics show the words of SSF only.
       if (isStreamStatus(news.event)) setStatus(news.event, news.at)
       else verification.note(news)
     },
     /** What readiness and metrics may know of it. The status is one of `STREAM_STATUSES`. */
     state: () => ({ transmitter: name, status: statusWord(), verifiedAt: verification.verifiedAt() }),
-    async close (): Promise<void> {
+    async close () {
       closing.abort()
       given.calls.close()
       await Promise.all([rounds.close(), keys.close()])
