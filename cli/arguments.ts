@@ -40,7 +40,7 @@ export interface World {
 }
 
 /** Whether local tenants can be found: only a clone has the script that starts them. */
-export const hasTenants = ({ program }: Pick<World, 'program'>): boolean => program === undefined
+export const hasTenants = ({ program }: Pick<World, 'program'>) => program === undefined
 
 /**
  * Runs a tool. Returns its exit code. If it cannot do what was asked, it says so in a sentence, without a stack, and

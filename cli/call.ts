@@ -32,7 +32,7 @@ export async function makeCall (options: CallOptions, env: NodeJS.ProcessEnv, pa
   const key = options.dpop ? await createProofKey() : undefined
   const token = await obtainToken(options, key, env, paint, sent)
   if (token === undefined) return { sent, answer: undefined }
-  const send = async (nonce?: string): Promise<Exchange> => {
+  const send = async (nonce?: string) => {
     if (nonce !== undefined) {
       sent.push(`\n${paint('yellow', 'The service wants its nonce in the proof. Trying again with it.')}\n`)
     }

@@ -119,7 +119,7 @@ async function faultOfBasic (
 ): Promise<Finding | undefined> {
   if (auth !== 'client_secret_basic') return undefined
   const clientSecret = await readSecret(secret!, 'the secret', processSurroundings)
-  const accepts = (headers: Record<string, string>, more: Record<string, string>): Promise<boolean> => {
+  const accepts = (headers: Record<string, string>, more: Record<string, string>) => {
     const introspector = createIntrospector({
       transport: createTransport(settings.proxies),
       endpoint: endpoint.find,

@@ -11,7 +11,7 @@ export interface Finding {
 }
 
 /** What others have said, as a line may hold it. */
-export const quoted = (value: unknown): string => printable([value].flat().map(String))
+export const quoted = (value: unknown) => printable([value].flat().map(String))
 
 export const fine = (says: string): Finding => ({ kind: 'fine', says })
 export const warning = (says: string, cure?: string): Finding => ({

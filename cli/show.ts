@@ -20,13 +20,13 @@ export function createPaint (out: Output, env: NodeJS.ProcessEnv): Paint {
 }
 
 /** An answer is shown on a terminal, so it may not steer it, nor turn the direction in which it is read. */
-export const terminalText = (text: string): string =>
+export const terminalText = (text: string) =>
   text.replaceAll('\r\n', '\n').replace(/[^\P{Cc}\t\n]|[\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
 
 /** The same for what has one line: it cannot pass for a line of ours. */
-export const terminalLine = (text: string): string => terminalText(text).replace(/[\t\n]/g, '\ufffd')
+export const terminalLine = (text: string) => terminalText(text).replace(/[\t\n]/g, '\ufffd')
 
-export const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ')
+export const indent = (text: string) => text.replace(/^(?=.)/gm, '  ')
 
 export function title (paint: Paint, text: string): string {
   return `\n${paint('bold', text)}\n`

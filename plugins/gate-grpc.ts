@@ -93,7 +93,7 @@ export default fp(async (app: FastifyInstance) => {
   })
   app.addHook('onClose', () => closed)
 
-  async function answer (message: Buffer, remoteAddress: string): Promise<Buffer> {
+  async function answer (message: Buffer, remoteAddress: string) {
     const check = readCheckRequest(message)
     const { method, path, host, scheme, headers } = check
     const name = randomUUID()

@@ -6,12 +6,7 @@ import { metadataOfAudience } from '../lib/assembly/resource-metadata.ts'
 import { createExecutor, type Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
-import {
-  createIdentityHeaders,
-  OBSERVED_HEADER,
-  STATEMENT_HEADER,
-  type IdentityHeaders
-} from '../lib/gate/identity-headers.ts'
+import { createIdentityHeaders, OBSERVED_HEADER, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
 import type { GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
@@ -138,7 +133,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
   }
 
   /** The headers that name the sender of a request to the upstream. */
-  function identify (request: FastifyRequest, audience: string | undefined): IdentityHeaders {
+  function identify (request: FastifyRequest, audience: string | undefined) {
     const { user, auth, observed } = request
     const caller = auth ? { claims: user!, scopes: auth.scopes, issuer: auth.issuer } : undefined
     // Always told, as all others are: one that is missing could come from the client.
@@ -160,7 +155,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
    * logged and has its status.
    * @param status for every other refusal
    */
-  function refused (request: FastifyRequest, error: Error, status: GateError['statusCode']): Error {
+  function refused (request: FastifyRequest, error: Error, status: GateError['statusCode']) {
     const isGateError = error instanceof GateError
     if (!isGateError && !(error instanceof Refusal && !error.headers)) return error
     const { message } = error

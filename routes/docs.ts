@@ -38,7 +38,7 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
   }
   // Nearly all clients use one address.
   let last: { readonly address: string, readonly bytes: Buffer } | undefined
-  function jsonAt (address: string): Buffer {
+  function jsonAt (address: string) {
     if (last?.address !== address) {
       const json = `{"servers":${JSON.stringify([{ url: address }])},${documents().json.slice(1)}`
       last = { address, bytes: Buffer.from(json) }
@@ -57,7 +57,7 @@ const routes: FastifyPluginAsync<{ ownPrefix: string }> = async (app, { ownPrefi
       // Only the address differs between clients. The rest is the same for everyone and is made once.
       .send(jsonAt(addressFor(request))))
 
-  function addressFor (request: FastifyRequest): string {
+  function addressFor (request: FastifyRequest) {
     try {
       return app.baseUrlOf(request).href
     } catch (error) {

@@ -21,7 +21,7 @@ import {
   type UpgradeRequest
 } from '../lib/gate/upstream/upgrade.ts'
 import { createUpstream } from '../lib/gate/upstream/upstream.ts'
-import { createRequestUrlResolver, hostlessUrl, type RequestUrl } from '../lib/guard/url/request-url.ts'
+import { createRequestUrlResolver, hostlessUrl } from '../lib/guard/url/request-url.ts'
 import { silenceMs } from '../server/connections.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { addVary, noteFailure, sendAnswer, sendInterim } from './gate/answer.ts'
@@ -124,7 +124,7 @@ const routes: FastifyPluginAsync = async app => {
     return { message, method: message.method, target: originForm(raw.url!), url }
   }
 
-  function urlOfAny (message: Message): RequestUrl {
+  function urlOfAny (message: Message) {
     try {
       return urlOf(message)
     } catch (error) {
@@ -200,7 +200,7 @@ const routes: FastifyPluginAsync = async app => {
     reply: FastifyReply,
     given: UpstreamAnswer,
     isStream: boolean
-  ): void | Promise<void> {
+  ) {
     const answer = keepAlive(given, method, { ...processSurroundings, everyMs: keepAliveSeconds * 1000 })
     if (!listCut) return sendAnswer(reply, answer)
     return cutTools(answer, listCut, isStream).then(cut => sendAnswer(reply, cut))
@@ -238,7 +238,7 @@ const routes: FastifyPluginAsync = async app => {
     )
   }
 
-  function requestOf (request: FastifyRequest): { method: string, target: string, headers: string[] } {
+  function requestOf (request: FastifyRequest) {
     const { method, target, url } = request.gated!
     const addresses = (request.ips?.toReversed() ?? [request.ip]).filter(address => address !== undefined)
     const headers = headersFor(request.raw, {

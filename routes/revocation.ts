@@ -170,7 +170,7 @@ const routes: FastifyPluginAsync = async app => {
   }
 
   /** @throws what is no refusal of ours: it becomes a 500 */
-  function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: BodyOfRefusal): FastifyReply {
+  function refuse (request: FastifyRequest, reply: FastifyReply, error: Error, bodyOf: BodyOfRefusal) {
     if (error instanceof SetError) {
       const { err, message } = error
       const status = STATUSES[err] ?? 400

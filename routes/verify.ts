@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
-import type { Door, OriginalRequest } from '../lib/gate/executor.ts'
+import type { Door } from '../lib/gate/executor.ts'
 import type { CheckRequest } from '../lib/gate/ext-authz.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import { bodyTooLarge } from '../lib/gate/message-body.ts'
@@ -77,7 +77,7 @@ const routes: FastifyPluginAsync = async app => {
   }
 
   /** @throws GateError, Refusal */
-  function readAsked ({ raw }: FastifyRequest, family: ProxyFamily): OriginalRequest {
+  function readAsked ({ raw }: FastifyRequest, family: ProxyFamily) {
     // What an untrusted peer states about a request of a client proves nothing.
     if (!isTrusted(raw.socket.remoteAddress)) {
       throw new GateError(403, 'Only trusted proxies may ask.', {

@@ -11,7 +11,7 @@ export function checkRuntime (versions: Readonly<Record<string, string | undefin
 const FIRST_SOUND_FASTIFY = '5.12.2'
 
 /** What the start says of a Fastify with known weaknesses. */
-export const fastifyWarning = (version: string): string | undefined =>
+export const fastifyWarning = (version: string) =>
   version.localeCompare(FIRST_SOUND_FASTIFY, 'en', { numeric: true }) < 0
     ? `Fastify ${version} has known weaknesses, CVE-2026-16732 among them. Update it to ${FIRST_SOUND_FASTIFY} or newer`
     : undefined

@@ -132,7 +132,7 @@ function noncesOf ({ settings: { dpop: { nonce, nonceSecret } }, answeredNonce }
  */
 function unknownNonces (answeredNonce = ''): Nonces {
   const answering = processOfNonce(answeredNonce)
-  const isOfAnotherProcess = (nonce: string): boolean => {
+  const isOfAnotherProcess = (nonce: string) => {
     return answering !== undefined && ![undefined, answering].includes(processOfNonce(nonce))
   }
   return {

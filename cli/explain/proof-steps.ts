@@ -9,7 +9,6 @@ import {
 import { readProofLine } from '../../lib/guard/guard.ts'
 import { decodeJsonObject } from '../../lib/guard/jose/signed-jwt.ts'
 import { thumbprint } from '../../lib/guard/jose/public-key.ts'
-import type { JsonObject } from '../../lib/base/json.ts'
 import type { Examination } from './examination.ts'
 import {
   judgedAt,
@@ -24,13 +23,13 @@ import {
   type StepText
 } from './step.ts'
 
-const mayNeedProof = ({ credentials, options }: Examination): boolean =>
+const mayNeedProof = ({ credentials, options }: Examination) =>
   credentials ? credentials.scheme === 'DPoP' : options.settings.idp.dpopMode !== 'DISABLED'
 
-const jsonOf = ({ proof }: Examination, part: 'header' | 'payload'): JsonObject | undefined =>
+const jsonOf = ({ proof }: Examination, part: 'header' | 'payload') =>
   proof?.jws && decodeJsonObject(proof.jws[part])
-const claims = (e: Examination, ...names: string[]): Compared => showMembers(jsonOf(e, 'payload'), names)
-const iat = (e: Examination): Compared => showTimes(jsonOf(e, 'payload'), ['iat'], e)
+const claims = (e: Examination, ...names: string[]) => showMembers(jsonOf(e, 'payload'), names)
+const iat = (e: Examination) => showTimes(jsonOf(e, 'payload'), ['iat'], e)
 
 /** What is said of the checks that look into the proof. */
 const TEXTS: Readonly<Record<(typeof BEFORE | typeof AFTER)[number]['name'], StepText>> = {
@@ -145,7 +144,7 @@ function lookInto<Name extends keyof typeof TEXTS> ({ name, run }: ProofCheck & 
   } satisfies Step
 }
 
-const policyOf = ({ policy }: Examination): ProofPolicy => policy as ProofPolicy
+const policyOf = ({ policy }: Examination) => policy as ProofPolicy
 
 function requestUrl ({ proof, request, message, options }: Examination): Compared {
   return proof?.url

@@ -58,8 +58,8 @@ export function showTimes (object: JsonObject | undefined, names: readonly strin
   return names.map(name => [name, showTime(object?.[name], e)])
 }
 
-export const tokenClaims = ({ token }: Examination, ...names: string[]): Compared => showMembers(token?.claims, names)
-export const tokenTimes = (e: Examination, ...names: string[]): Compared => showTimes(e.token?.claims, names, e)
+export const tokenClaims = ({ token }: Examination, ...names: string[]) => showMembers(token?.claims, names)
+export const tokenTimes = (e: Examination, ...names: string[]) => showTimes(e.token?.claims, names, e)
 
 export const judgedAt = ({ options: { now } }: Examination): Compared[number] =>
   ['judged at', `${now} (${dateOf(now)})`]

@@ -27,9 +27,9 @@ import {
   type StepText
 } from './step.ts'
 
-const isJwtToken = ({ isOpaque }: Examination): boolean => !isOpaque
+const isJwtToken = ({ isOpaque }: Examination) => !isOpaque
 
-const header = ({ token }: Examination, ...names: string[]): Compared => showMembers(token?.header, names)
+const header = ({ token }: Examination, ...names: string[]) => showMembers(token?.header, names)
 /** `aud`, and the claim that must hold the audience in its place. */
 const audienceClaims = ({ issuer }: Examination): string[] =>
   AUDIENCE_CLAIMS.filter(claim => claim === 'aud' || claim === issuer?.audienceClaim)

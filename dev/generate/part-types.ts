@@ -72,7 +72,7 @@ function partMembers (
   // The reader of paths says itself that one is missing.
   const isNeeded = ([key, part]: readonly [string, Part]) =>
     required.includes(key) || part === RULE.properties.path
-  const written = (member: readonly [string, Part], modifier: string): string => {
+  const written = (member: readonly [string, Part], modifier: string) => {
     const [key, part] = member
     const byDefault = part.default === undefined ? '' : ` Default: ${defaultOf(part.default)}.`
     return `${indent}/** ${sentence(part.about!)}.${byDefault} */\n` +
@@ -86,4 +86,4 @@ function partMembers (
 }
 
 const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join(' | ')
-export const listOf = (type: string): string => type.includes('|') ? `ReadonlyArray<${type}>` : `readonly ${type}[]`
+export const listOf = (type: string) => type.includes('|') ? `ReadonlyArray<${type}>` : `readonly ${type}[]`

@@ -10,7 +10,7 @@ import { readSections, type Section } from './sections.ts'
 /** Without these nothing starts: the only lines that are in force. */
 export const IN_FORCE: readonly SettingName[] = ['idp.domain', 'idp.audience']
 
-export const byDefault = ({ default: given, unset }: SettingSpec): string =>
+export const byDefault = ({ default: given, unset }: SettingSpec) =>
   given === undefined ? unset! : [given].flat().join(', ')
 
 /** What a line shows: the default, else an example. A list of one is shown as that one. */

@@ -14,6 +14,6 @@ export const USERS: readonly User[] = [
   { id: 'linus', name: 'Linus', permissions: [] }
 ]
 
-export const findUser = (id: unknown): User | undefined => USERS.find(user => user.id === id)
+export const findUser = (id: unknown) => USERS.find(user => user.id === id)
 
-export const emailOf = (subject: string): string => `${subject}@holdfast.example`
+export const emailOf = (subject: string) => `${subject}@holdfast.example`

@@ -2,7 +2,7 @@
 const withinQuotes = (text: string) => text.replaceAll("'", "'\\''")
 
 /** One word of a POSIX shell, whatever is in it. */
-export const quote = (text: string): string => `'${withinQuotes(text)}'`
+export const quote = (text: string) => `'${withinQuotes(text)}'`
 
 /** The words for header lines. */
 export function headerWords (headers: ReadonlyArray<readonly [name: string, value: string]>): string[] {

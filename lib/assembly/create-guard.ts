@@ -134,7 +134,7 @@ export async function createGuardParts (
      * Makes the same guard for tokens that are meant for other audiences. It shares everything but the memory of
      * verified tokens: a token that was verified for one audience must not pass for another.
      */
-    guardFor: (audiences: readonly string[]): Guard =>
+    guardFor: (audiences: readonly string[]) =>
       guardOf({ audiences, verified: createVerifiedTokens(MAX_TOKENS_OF_AUDIENCE) }),
     judge: createJudge({ granters: createScopeGranters(idp.scopeImplies ?? {}), clockToleranceSeconds, now }),
     /**

@@ -25,7 +25,7 @@ export function createIssuersOfFunction (
   if (!observing) return issuers
   return { ...issuers, find: observing.patient(issuers.find, 'issuers_unavailable') }
 
-  async function ask (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
+  async function ask (iss: string, known: TokenIssuer | undefined) {
     try {
       const found = await find(iss, known)
       hasFailed = false
@@ -37,7 +37,7 @@ export function createIssuersOfFunction (
     }
   }
 
-  async function find (iss: string, known: TokenIssuer | undefined): Promise<TokenIssuer | undefined> {
+  async function find (iss: string, known: TokenIssuer | undefined) {
     const record = await withinDeadline(async () => lookUp(iss), options.surroundings)
     if (record === undefined) return undefined
     const issuer = readIssuer(record)

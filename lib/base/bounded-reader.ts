@@ -96,7 +96,7 @@ export function createBoundedReader (
         chunk.copy(bytes, size)
         size = needed
       }
-      function grow (needed: number): boolean {
+      function grow (needed: number) {
         const length = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, FIRST_BYTES))
         const more = length - bytes.length
         if (!limits.every(limit => makeRoom(limit, more))) return false
@@ -104,7 +104,7 @@ export function createBoundedReader (
         bytes = Buffer.concat([bytes], length)
         return true
       }
-      function makeRoom ({ name, maxBytes }: BodySender, more: number): boolean {
+      function makeRoom ({ name, maxBytes }: BodySender, more: number) {
         const share = shareNamed(name)
         while (share.bytes + more > maxBytes) {
           const [oldest] = share.unfinished

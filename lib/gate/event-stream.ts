@@ -52,7 +52,7 @@ export function createEventCutter ({ maxBytes, tooLarge, cut }: EventCutterOptio
    * Gives what is passed on.
    * @param piece up to the end of a line, or of what has come
    */
-  function take (piece: string): string {
+  function take (piece: string) {
     // A line feed behind a carriage return belongs to it, and may come in another chunk.
     const isRest = isBehindReturn && piece === '\n'
     isBehindReturn = piece.endsWith('\r')

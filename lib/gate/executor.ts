@@ -141,7 +141,7 @@ export function createExecutor<Request extends ExecutedRequest> (
     request: Request,
     { message, pathRules }: GatedRequest,
     readBody: Door['readBody']
-  ): Promise<Buffer | undefined> {
+  ) {
     if (!readBody) {
       throw new GateError(403, 'The body of the request decides, and it is not part of this authorization request.')
     }
@@ -190,7 +190,7 @@ export function createExecutor<Request extends ExecutedRequest> (
    * Whether the arguments of its calls are what the rules ask for. False if the request passes all the same.
    * @throws GateError 403
    */
-  function verifyArguments (request: Request, asked: readonly AskedArgument[], claims: JsonObject): boolean {
+  function verifyArguments (request: Request, asked: readonly AskedArgument[], claims: JsonObject) {
     const unfit = asked.find(argument => !doesFit(argument, claims))
     if (!unfit) return true
     const error = new GateError(403, 'An argument of the call is not one that its rule allows.', {

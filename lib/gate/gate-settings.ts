@@ -125,7 +125,7 @@ export function parseGate (
     return paths
   }
 
-  function nameOf (path: string): string {
+  function nameOf (path: string) {
     const place = places.get(path)
     return place === undefined ? path : `${path} (${place})`
   }

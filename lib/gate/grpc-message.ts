@@ -56,7 +56,7 @@ export function createMessageReader (allocate: (bytes: number) => Buffer | undef
     }
   }
 
-  function begin (): Buffer {
+  function begin () {
     if (head[0] !== 0) throw new MessageError('The message is compressed')
     const length = head.readUInt32BE(1)
     const memory = allocate(length)
@@ -110,14 +110,14 @@ export function readFields (message: Buffer, budget: { left: number }): Fields {
   }
   return fields
 
-  function take (length: number): Buffer {
+  function take (length: number) {
     if (length > message.length - at) throw new MessageError('The message is cut off')
     at += length
     return message.subarray(at - length, at)
   }
 
   /** Numbers of more than 53 bits are only skipped, or are too large for a length: they need not be exact. */
-  function number (): number {
+  function number () {
     let value = 0
     for (let shift = 0; shift < 70; shift += 7) {
       if (at === message.length) throw new MessageError('The message is cut off')

@@ -142,7 +142,7 @@ export function createUpstreamHeaders (
   const verdicts = new Map<string, boolean>()
 
   /** Whether a header of the client goes on, unless it belongs to its connection. */
-  function isPassed (written: string): boolean {
+  function isPassed (written: string) {
     const known = verdicts.get(written)
     if (known !== undefined) return known
     const name = written.toLowerCase()

@@ -22,11 +22,11 @@ export function tellRuleConflicts (
     if (problem !== undefined) tell(path, ` (${quoteSetting(rule.path)}) ${problem}`)
   }
 
-  function isNew (rule: GateRule): boolean {
+  function isNew (rule: GateRule) {
     return [...new Set(methodsOf(rule))].map(method => router.add(method, rule.path, undefined)).every(Boolean)
   }
 
-  function problemOf (rule: GateRule, sharers: ReadonlyMap<GateRule, string>): string | undefined {
+  function problemOf (rule: GateRule, sharers: ReadonlyMap<GateRule, string>) {
     const path = routerForm(rule.path)
     const own = ownPaths.find(own => path === own || path.startsWith(`${own}/`))
     if (own !== undefined) return `is unreachable: the service itself answers under ${own}`

@@ -105,7 +105,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
     /**
      * The tools in a stream of events that this request opens: it may repeat answers to messages for this path.
      */
-    listOfStream: (method: string, path: string): ToolList | undefined =>
+    listOfStream: (method: string, path: string) =>
       areListsCut && method === 'GET' ? find(MESSAGE_METHOD, path)?.list : undefined,
     /**
      * What `find` gives, for a path that a client has sent.
@@ -121,7 +121,7 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       return found
     },
     /** Whether a path without rules may be read as one whose rules are enforced although others are only observed. */
-    isNearEnforced: (method: string, path: string): boolean =>
+    isNearEnforced: (method: string, path: string) =>
       !exactPaths && [path, ...withoutParameters(path)].some(reading =>
         lenient.find(method, reading).some(({ rules }) => rules.some(({ observe }) => !observe))
       )

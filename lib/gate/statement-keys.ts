@@ -49,7 +49,7 @@ export async function openStatementKeys ({ sources, onChange, every, ...surround
     return keys
   }
 
-  async function readKey (source: StatementKeySource): Promise<StatementKey> {
+  async function readKey (source: StatementKeySource) {
     const place = typeof source === 'string' ? { file: source } : source
     const text = await readPlace(place, MAX_BYTES, surroundings).catch((error: NodeJS.ErrnoException) => {
       throw new StatementKeyError(source, `the file cannot be read (${error.code})`)

@@ -103,7 +103,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     done(refusal(request, outcome.error, requirement))
   }
 
-  function refusal (request: Request, error: Error, requirement: Requirement): Error | undefined {
+  function refusal (request: Request, error: Error, requirement: Requirement) {
     const refused = refuse(request, error, requirement)
     if (!refused) spared.set(request, true)
     return refused
@@ -181,7 +181,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     if (refused) throw refused
   }
 
-  function checkOnce (request: Request): Promise<Outcome> {
+  function checkOnce (request: Request) {
     const started = ongoing.get(request)
     if (started) return started
     const outcome = new Promise<Outcome>(resolve => check(request, resolve))
@@ -191,7 +191,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   /** Whether a requirement without predicates would admit a request now. */
-  function meets (request: Request, requirement: Requirement): boolean {
+  function meets (request: Request, requirement: Requirement) {
     const known = identities.get(request)
     if (!known) return requirement.optional === true && !carriesCredentials(guarded(request).message)
     try {

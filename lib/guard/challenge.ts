@@ -30,7 +30,7 @@ export function createChallenges ({ mode, algs, resourceMetadataUrl }: Challenge
   const metadata = resourceMetadataUrl ? [parameter('resource_metadata', resourceMetadataUrl)] : []
   const made = new WeakMap<Requirement, WeakMap<object, Map<string, string>>>()
 
-  function textOf (reason: RefusalReason, context: RefusalContext): string {
+  function textOf (reason: RefusalReason, context: RefusalContext) {
     const { requirement, guard = requirement } = context
     let routes = made.get(requirement)
     if (!routes) made.set(requirement, routes = new WeakMap())
@@ -42,7 +42,7 @@ export function createChallenges ({ mode, algs, resourceMetadataUrl }: Challenge
     return text
   }
 
-  function challengesFor (reason: RefusalReason, context: RefusalContext): string {
+  function challengesFor (reason: RefusalReason, context: RefusalContext) {
     const { error } = REFUSALS[reason]
     const told = toldTo(reason, context)
     // Clients of today find this error only in a header that holds one challenge.

@@ -23,7 +23,7 @@ export function enforce (request: ObservableRequest, isEnforced: boolean): void 
   request[kEnforced] = isEnforced
 }
 
-export const isEnforced = (request: ObservableRequest): boolean => request[kEnforced] === true
+export const isEnforced = (request: ObservableRequest) => request[kEnforced] === true
 
 export type Observing = ReturnType<typeof createObserving>
 
@@ -46,9 +46,9 @@ export function createObserving (lastDay: string, { now, after }: Pick<Surroundi
   return {
     lastDay,
     isOn,
-    secondsLeft: (): number => Math.max(0, endsAt - now()),
+    secondsLeft: () => Math.max(0, endsAt - now()),
     /** Whether this request passes although it is refused. */
-    spares: (request: ObservableRequest): boolean => !isEnforced(request) && isOn(),
+    spares: (request: ObservableRequest) => !isEnforced(request) && isOn(),
     /**
      * Makes a look-up that delays a request by less than 1 s if its answer does not come, and by nothing while it is
      * known to fail. The look-up itself goes on: its answer says whether the next one waits.

@@ -36,7 +36,7 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
 
   return {
     add,
-    hasSome: (): boolean => unsaid.length > 0,
+    hasSome: () => unsaid.length > 0,
     /** The store has said by this call that it has all that is known of a key. */
     hear (key: string, call: number) {
       confirm(key, call)

@@ -42,6 +42,6 @@ export function createShares ({ max, issuers }: SharesOptions) {
       for (const [other, count] of counts) beyond += isIssuer(other) ? Math.max(0, count - part) : count
       return beyond <= half
     },
-    size: (): number => size
+    size: () => size
   }
 }

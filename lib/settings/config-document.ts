@@ -72,7 +72,7 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
     return Object.fromEntries(members)
   }
 
-  function placeOf (node: unknown): string {
+  function placeOf (node: unknown) {
     return at((node as Node).range![0])
   }
 }

@@ -39,7 +39,7 @@ export function judgementOf ({ values: written, problems, places, isUnread }: Gi
     isUnread,
     lines,
     /** Whether the schema has refused a part, such as `gate.rules[1]`, or a member of it. */
-    isRefused: (part: string): boolean => [...refusals.keys()].some(path => `${path}.`.startsWith(`${part}.`)),
+    isRefused: (part: string) => [...refusals.keys()].some(path => `${path}.`.startsWith(`${part}.`)),
     /** Adds a sentence that begins with the place and the name of a part. Then the settings must not be used. */
     tell (path: string, problem: string) {
       tellSentence(path, partName(path) + problem)

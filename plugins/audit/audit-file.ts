@@ -121,7 +121,7 @@ function openFile (path: string, isPatient = true) {
       start = ''
       return error
     },
-    isAt: (found: Stats | undefined): boolean => found?.ino === ino && found.dev === dev,
+    isAt: (found: Stats | undefined) => found?.ino === ino && found.dev === dev,
     /** Flushes it, and resolves when it is closed. */
     close: () => new Promise<void>(resolve => boom.once('close', resolve).once('error', resolve).destroy())
   }

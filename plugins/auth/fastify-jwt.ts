@@ -51,7 +51,7 @@ interface Verifiers {
 export function createFastifyJwtFinder (): SignerFinder {
   const verifiersOf = new Map<JwsAlg, Verifiers>()
 
-  function isSigner (token: string, pem: string, alg: FastJwtAlg): boolean {
+  function isSigner (token: string, pem: string, alg: FastJwtAlg) {
     let verifiers = verifiersOf.get(alg)
     // The package never forgets a verifier. A provider that changes its keys all the time must not fill the memory with
     // verifiers.

@@ -33,7 +33,7 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
   app.decorate('require', options => guardHook(parseRequirement(options)))
   app.decorate('requireScope', (...scopes) => guardHook(parseRequiredScopes(...scopes)))
 
-  function guardHook (requirement: Requirement): GuardHook {
+  function guardHook (requirement: Requirement) {
     return asGuard(
       // Only a hook for preParsing gets a payload before its callback.
       (request: FastifyRequest, _reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) =>

@@ -45,7 +45,7 @@ export function createEndpoint ({ issuer, discovery, configured, transport, surr
     ...surroundings
   })
 
-  async function lookUp (session: ProviderSession): Promise<string> {
+  async function lookUp (session: ProviderSession) {
     const found = await discovery.read(session, ({ introspection_endpoint: named }) => {
       if (typeof named !== 'string') throw new ProviderFailure('introspection_endpoint')
       return parseDiscoveredUri(named, issuer, 'introspection_endpoint')

@@ -24,7 +24,7 @@ interface KeyFileOptions
 export async function openKeyFile (
   { path, algs, readPem, readFile, onEvent, ...surroundings }: KeyFileOptions
 ): Promise<KeySource> {
-  async function readText (): Promise<Uint8Array> {
+  async function readText () {
     try {
       return await readFile(path, MAX_BYTES)
     } catch (error) {

@@ -111,14 +111,14 @@ export function createKeySource (
    * Returns the time, and starts an overdue refresh: timers do not run while the machine sleeps or the process is
    * frozen.
    */
-  function refreshTime (): number {
+  function refreshTime () {
     const at = now()
     // After a failure only the back-off plans the next fetch.
     if (at >= overdueAt && loop.lastFailure === undefined) loop.run()
     return at
   }
 
-  function candidates (kid: string | undefined, alg: JwsAlg): readonly SigningKey[] {
+  function candidates (kid: string | undefined, alg: JwsAlg) {
     return refreshTime() < trustedUntil ? candidatesIn(set, kid, alg) : []
   }
 
@@ -126,7 +126,7 @@ export function createKeySource (
    * Whether a request may cause a fetch now. Refreshes by the clock do not count: they must not delay a key that is
    * published just after them.
    */
-  function takeFetch (): boolean {
+  function takeFetch () {
     if (loop.running !== undefined || loop.lastFailure !== undefined) return false
     // The first fetch, and one after 24 h without keys, would happen anyway.
     if (now() >= trustedUntil) return true
@@ -136,7 +136,7 @@ export function createKeySource (
     return true
   }
 
-  async function fetchCandidates (kid: string | undefined, alg: JwsAlg): Promise<readonly SigningKey[]> {
+  async function fetchCandidates (kid: string | undefined, alg: JwsAlg) {
     const atHand = candidates(kid, alg)
     // A fetch on its way may have read the set before the key was published. If it does not bring a key, one more fetch
     // may follow.
@@ -193,7 +193,7 @@ export function createKeySource (
      * Whether a key that verified a token earlier is still trusted: it is in the last set, and that set is at most 24 h
      * old.
      */
-    isTrusted: (key: SigningKey): boolean => refreshTime() < trustedUntil && set.keys.includes(key),
+    isTrusted: (key: SigningKey) => refreshTime() < trustedUntil && set.keys.includes(key),
     state,
     /** Stops for good and cuts a running fetch. The keys at hand stay usable for requests that are being answered. */
     close: loop.close

@@ -62,7 +62,7 @@ export function verifyNamedIssuer (named: unknown, issuer: string): void {
 export function createDiscovery (issuer: string, onSpelling: (spelled: string) => void = () => {}) {
   let spelling = issuer
 
-  function readIssuer (body: Uint8Array): JsonObject {
+  function readIssuer (body: Uint8Array) {
     const document = parseDocument(body, 'discovery_malformed')
     if (typeof document.issuer !== 'string') {
       throw new ProviderFailure('discovery_malformed', undefined, { expected: 'issuer as a text' })

@@ -129,7 +129,7 @@ export function createTransport (options: TransportOptions = {}): Transport {
   }
 
   /** The proxy that is called for a URL. */
-  function proxyOf (url: URL): string | undefined {
+  function proxyOf (url: URL) {
     // Without TLS a proxy could answer with its own keys, and the loopback of a proxy is another machine.
     return isLoopbackHttp(url) || isBypassed(url) ? undefined : proxy
   }

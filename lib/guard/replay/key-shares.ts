@@ -86,7 +86,7 @@ export function createKeyShares ({ share, tables }: KeySharesOptions) {
   }
 
   /** Counts a record in the buckets of its key, and says whether the key may have half of a share. */
-  function sketch (c: number, d: number, second: number): boolean {
+  function sketch (c: number, d: number, second: number) {
     const first = c >>> (32 - BUCKET_BITS)
     const other = BUCKETS + (d >>> (32 - BUCKET_BITS))
     young[first]!++

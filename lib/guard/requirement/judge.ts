@@ -32,7 +32,7 @@ export function createJudge (options: JudgeOptions) {
    * Decides whether a token meets a requirement. Returns a promise only if the requirement holds a predicate.
    * @throws Refusal acr_missing, authentication_too_old, scope_missing, claim_mismatch, authorization_details_missing
    */
-  return function judge (grant: Grant, requirement: Requirement): Promise<void> | undefined {
+  return function judge (grant: Grant, requirement: Requirement) {
     const { acr, maxAgeSeconds, scope, anyScope, claims, authorizationDetails } = requirement
     if (acr) verifyAcr(grant, acr)
     if (maxAgeSeconds !== undefined) verifyAge(grant, maxAgeSeconds, options)

@@ -62,7 +62,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     closeIssuer(entry.source)
   }
 
-  function entryOf (iss: string): Listed | undefined {
+  function entryOf (iss: string) {
     return proven.peek(iss) ?? unproven.peek(iss)
   }
 
@@ -74,7 +74,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     unproven.delete(iss)
   }
 
-  async function find (iss: string): Promise<TokenIssuer | undefined> {
+  async function find (iss: string) {
     const entry = entryOf(iss)
     if (entry && nowMs() < entry.untilMs) return entry
     if (iss.length > MAX_NAME_CHARACTERS || nowMs() < (unlisted.get(iss) ?? -Infinity)) return undefined
@@ -122,7 +122,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
    * The proven ones, the newest first, then the others, the oldest first: no forged token pushes one out of what is
    * shown.
    */
-  function listed (): Listed[] {
+  function listed () {
     return [...proven.values(), ...[...unproven.values()].reverse()]
   }
 

@@ -182,7 +182,7 @@ export function createRequestTally () {
      */
     ofUnknown: (method: string) => ofRoute(METHODS.has(method) ? method : 'other', 'unknown'),
     counts: (): Sample[] => all().flatMap(tally => [...tally.counts()]),
-    durations: (name: string): Sample[] => all().flatMap(tally => tally.durations(name))
+    durations: (name: string) => all().flatMap(tally => tally.durations(name))
   }
 }
 
@@ -208,6 +208,6 @@ function createRouteTally (labels: { readonly method: string, readonly route: st
       if (end !== 'upgraded') times.observe(durationMs)
     },
     counts: (): Iterable<Sample> => counts.values(),
-    durations: (name: string): Sample[] => counts.size === 0 ? [] : times.samples(name, labels)
+    durations: (name: string) => counts.size === 0 ? [] : times.samples(name, labels)
   }
 }

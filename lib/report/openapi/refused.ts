@@ -40,7 +40,7 @@ function reasonsOf (status: Status, { idp, dpop, server }: Settings): readonly R
     REFUSALS[reason].status === status && canOccur(reason)
   )
 
-  function canOccur (reason: RefusalReason): boolean {
+  function canOccur (reason: RefusalReason) {
     if (reason.startsWith('certificate_')) return server.clientCertificate !== 'off'
     if (reason === 'token_not_sender_constrained') return server.securityProfile === 'fapi2'
     if (reason === 'rate_limited') return server.rateLimit !== undefined

@@ -32,7 +32,7 @@ export function createStoreClock ({ now, steadyMs }: Pick<Surroundings, 'now' | 
   const offsetOf = (count: string) => offsets.get(count) ?? 0
 
   return {
-    seconds: (): number => readMs() / 1000,
+    seconds: () => readMs() / 1000,
     offsetOf,
     /** What the clock shows by a count. */
     offer (count: string): number {

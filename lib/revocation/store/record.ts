@@ -212,7 +212,7 @@ export function readRecord (text: string, offset = 0): RevocationRecord | undefi
   return since >= 0 ? { holder, since, parts } : undefined
 
   /** The number between a tab here and what ends it. NaN if there is none. */
-  function readNumber (): number {
+  function readNumber () {
     if (text.charCodeAt(place) !== TAB) return NaN
     const start = place + 1
     let end = start

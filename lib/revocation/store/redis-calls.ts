@@ -50,14 +50,14 @@ export function createRedisCalls (
   let others: Array<readonly [instance: string, lastMs: number]> = []
   const nowMs = () => clock.seconds() * 1000
 
-  function inTurn<Value> (work: () => Promise<Value>): Promise<Value> {
+  function inTurn<Value> (work: () => Promise<Value>) {
     const done = turn.then(work)
     turn = done.catch(() => {})
     return done
   }
 
   /** A record of this store as others have it, and the reverse. */
-  function shift (text: string, offset: number): string {
+  function shift (text: string, offset: number) {
     const record = offset === 0 ? undefined : readRecord(text, offset)
     return record ? writeRecord(record) : text
   }
@@ -94,7 +94,7 @@ export function createRedisCalls (
     return { given, number: calls, answer }
   }
 
-  function takeMerged ({ given, number }: Sent, [length, passed, ...others]: Merged): number | undefined {
+  function takeMerged ({ given, number }: Sent, [length, passed, ...others]: Merged) {
     if (length === undefined) return undefined
     answered = number
     // Nobody else has written since this instance has read.
@@ -166,7 +166,7 @@ export function createRedisCalls (
      * Merges records, and applies what stands then. Returns the number of rows that the store keeps, or undefined if
      * this instance does not know yet what the store has lost.
      */
-    merge: (call: RedisCall, given: readonly Given[]): Promise<number | undefined> =>
+    merge: (call: RedisCall, given: readonly Given[]) =>
       inTurn(async () => {
         const sent = send(call, given)
         return takeMerged(sent, await sent.answer)
@@ -223,7 +223,7 @@ export function createRedisCalls (
         const times = [clock.offer(count), Math.floor(clock.agreedNow())]
         return call('eval', CLEAN, 2, STATE, RECORDS, count, ...times, cursor, PAGE) as Promise<[string, number]>
       }),
-    place: (): string => place
+    place: () => place
   }
 }
 

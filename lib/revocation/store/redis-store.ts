@@ -165,7 +165,7 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   }
 
   /** Whether some work may go on: for so long from now, on this connection. */
-  function forMs (ms: number, own: number): () => boolean {
+  function forMs (ms: number, own: number) {
     const startedMs = steadyMs()
     return () => isCurrent(own) && steadyMs() - startedMs < ms
   }

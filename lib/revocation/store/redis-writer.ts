@@ -60,7 +60,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
     }]
   }
 
-  function nextJobs (): Job[] {
+  function nextJobs () {
     const jobs: Job[] = []
     let size = 0
     for (const [sender, waiting] of bySender) {

@@ -58,7 +58,7 @@ export async function fetchTransmitterConfiguration (address: TransmitterAddress
       criticalMembers: Array.isArray(critical) ? critical.filter(member => typeof member === 'string') : []
     })
 
-    function endpoint (name: string): string | undefined {
+    function endpoint (name: string) {
       const value = document[name]
       return typeof value === 'string' ? parseOwnUri(value, origins) : undefined
     }

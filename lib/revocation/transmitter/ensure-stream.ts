@@ -94,7 +94,7 @@ export async function ensureStream (
   throw new ProviderFailure('stream_missing')
 
   /** @returns whether there were any */
-  async function endYounger (streams: readonly JsonObject[]): Promise<boolean> {
+  async function endYounger (streams: readonly JsonObject[]) {
     if (streamId !== undefined) return false
     const [, ...younger] = streams.filter(stream => isDelivered(stream, wanted))
     // Where it is polled says nothing of whose a stream is.

@@ -47,7 +47,7 @@ export function createPoll (
   let most = MAX_EVENTS
   let asked = MAX_EVENTS
 
-  async function fetchBatch (url: string): Promise<Awaited<ReturnType<TransmitterClient['poll']>>> {
+  async function fetchBatch (url: string) {
     const count = asked
     asked = Math.ceil(count / 2)
     const batch = await client.poll(url, {

@@ -69,7 +69,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
 
   return {
     /** The news that a verification with this state is asked for: the newest, whatever clock the last one had. */
-    asking: (sender: string, stream: string, state: string, now: number): RevocationEntry =>
+    asking: (sender: string, stream: string, state: string, now: number) =>
       newsEntry({ sender, stream, event: ASKED + state, at: Math.max(now, lastAt + 0.001) }),
     /** Takes news of the stream from the log. */
     note ({ event, at }: Pick<RevocationEntry, 'event' | 'at'>) {
@@ -79,7 +79,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
       states = [...states.filter(state => state !== asked), asked].slice(-MAX_STATES)
       askedAt = lastAt = Math.max(lastAt, at)
     },
-    isAsked: (state: string): boolean => states.includes(state),
+    isAsked: (state: string) => states.includes(state),
     async isStateKnown (state: unknown): Promise<boolean> {
       for (let left = PATIENCE.steps; !states.includes(state as string); left--) {
         if (left === 0) return false
@@ -89,7 +89,7 @@ export function createStreamVerification ({ after }: Pick<Surroundings, 'after'>
       }
       return true
     },
-    verifiedAt: (): number | undefined => verifiedAt,
+    verifiedAt: () => verifiedAt,
     /**
      * Whether what was asked for does not come back. One that was asked for too early has no answer, so another one has
      * to be missing, too.

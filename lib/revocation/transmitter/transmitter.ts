@@ -148,7 +148,7 @@ export function createTransmitter (given: TransmitterOptions) {
   })
 
   /** @returns the address of the keys. @throws ProviderFailure */
-  function learn (session: ProviderSession): Promise<string> {
+  function learn (session: ProviderSession) {
     learning = fetchTransmitterConfiguration(given, session).then(found => {
       configuration = found
       report()
@@ -166,7 +166,7 @@ export function createTransmitter (given: TransmitterOptions) {
   const periodSeconds = () => Math.max(VERIFICATION_SECONDS, stream?.minimumSeconds ?? 0)
   const isOverdue = () => isVerified() && verification.isOverdue(now(), periodSeconds())
 
-  function statusWord (): string {
+  function statusWord () {
     if (rounds.lastFailure !== undefined || unstored) return 'failing'
     if (status === 'paused' || status === 'disabled') return status
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
@@ -212,7 +212,7 @@ export function createTransmitter (given: TransmitterOptions) {
   }
 
   /** @returns milliseconds until the next round */
-  async function round (): Promise<number> {
+  async function round () {
     const isLeader = await given.lead(streamName)
     // The keys may be fetching it now.
     if (!configuration) await (learning ?? withSession(transport, learn, closing.signal))
