@@ -13,15 +13,16 @@ export type RevocationTarget =
 const MAX_KEY_CHARACTERS = 200
 
 /**
- * The key of a target: short, whatever the length of its parts. The trailing slash of an issuer makes no difference.
- * The issuer can be read in it (see `issuerOfKey`).
+ * The key of a target: short, whatever the length of its value. The trailing slash of an issuer makes no difference.
+ * The issuer and the claim can be read in it (see `issuerOfKey` and `claimOfKey`).
  */
 export function keyOf (target: RevocationTarget): string {
   const [kind, given, ...rest] = target
   const first = kind === 'jkt' ? given : withoutTrailingSlash(given)
   const key = JSON.stringify([kind, first, ...rest])
   if (key.length <= MAX_KEY_CHARACTERS) return key
-  return `${kind} ${hash('sha256', key, 'base64url')} ${kind === 'jkt' ? '' : first}`
+  const told = kind === 'claim' ? [JSON.stringify(rest[0])] : []
+  return [kind, hash('sha256', key, 'base64url'), ...told, kind === 'jkt' ? '' : first].join(' ')
 }
 
 /**
@@ -46,9 +47,9 @@ export function claimTarget (claim: string, issuer: string, value: string): Revo
 }
 
 /** The beginning of the key of a session or another claim. An issuer has no quote in it; a claim may. */
-const CLAIM_KEY = /^\["(?:(sid)"|claim","[^"]*",("(?:[^"\\]|\\.)*"))/
+const CLAIM_KEY = /^(?:(?:\[")?(sid)[" ]|(?:\["claim","[^"]*",|claim \S+ )("(?:[^"\\]|\\.)*"))/
 
-/** The claim whose value a key names. Undefined if it names another part of a token, or is too long to say it. */
+/** The claim whose value a key names. Undefined if it names another part of a token. */
 export function claimOfKey (key: string): string | undefined {
   const [, session, claim] = CLAIM_KEY.exec(key) ?? []
   return claim === undefined ? session : JSON.parse(claim) as string

@@ -121,9 +121,14 @@ t.test('What another service, or this one with other settings, has stored holds 
   t.equal(revocations.revocationOf(token({ device: ['d0', 'd1'] }))?.source, 'o')
   await revocations.append([{ ...ending('s1'), key: keyOf(['claim', 'https://a.example/', 'session', 's1']) }])
   t.strictSame(judged(), ['token_revoked', undefined, 'token_revoked', undefined])
+  const long = 'd'.repeat(300)
+  const known = token({ third: long })
+  t.equal(revocations.refusalOf(known), undefined)
+  await revocations.append([{ ...ending('s1'), key: keyOf(['claim', 'https://a.example/', 'third', long]) }])
+  t.equal(revocations.refusalOf(known)?.reason, 'token_revoked', 'a value whose key is a hash')
   // Nobody has said whose claim this is.
-  await revocations.append([{ ...ending('s1'), key: keyOf(['claim', '*', 'third', 's1']) }])
-  t.equal(revocations.refusalOf(token({ third: 's1' })), undefined)
+  await revocations.append([{ ...ending('s1'), key: keyOf(['claim', '*', 'fourth', 's1']) }])
+  t.equal(revocations.refusalOf(token({ fourth: 's1' })), undefined)
   t.equal(revocations.refusalOf({ ...token({ device: 'd1' }), issuer: 'https://b.example' }), undefined)
 })
 

@@ -106,17 +106,24 @@ t.test('A key of more than 200 characters is a hash, with the issuer behind it',
   t.end()
 })
 
-t.test('The claim can be read in a key that is not too long.', t => {
+t.test('The claim can be read in a key, and its issuer behind it.', t => {
   const rows: Array<[target: Parameters<typeof keyOf>[0], claim: string | undefined]> = [
     [['sid', ISSUER, 's'], 'sid'],
+    [['sid', ISSUER, 's'.repeat(200)], 'sid'],
+    [['sid', '*', 's'.repeat(200)], 'sid'],
     [['claim', ISSUER, 'device', 'd'], 'device'],
     [['claim', '*', 'https://a.example/"x", \\', 'd'], 'https://a.example/"x", \\'],
-    [['claim', ISSUER, 'device', 'd'.repeat(200)], undefined],
+    [['claim', ISSUER, 'device', 'd'.repeat(200)], 'device'],
+    [['claim', '*', 'https://a.example/"x", \\ \\', 'd'.repeat(200)], 'https://a.example/"x", \\ \\'],
     [['sub', ISSUER, 'sid'], undefined],
     [['client', ISSUER, 'claim'], undefined],
     [['issuer', ISSUER], undefined],
     [['jkt', 'k'], undefined]
   ]
-  for (const [target, claim] of rows) t.equal(claimOfKey(keyOf(target)), claim, JSON.stringify(target))
+  for (const [target, claim] of rows) {
+    const key = keyOf(target)
+    t.equal(claimOfKey(key), claim, key)
+    if (claim !== undefined) t.equal(issuerOfKey(key), target[1].replace(/\/$/, ''), key)
+  }
   t.end()
 })
