@@ -129,6 +129,7 @@ const routes: FastifyPluginAsync = async app => {
             others,
             known,
             namesOf: revocations.namesOf,
+            endedBy: revocations.endedBy,
             now: revocations.now()
           })
           const isMatched = await revocations.append(entries)

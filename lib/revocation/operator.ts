@@ -20,6 +20,8 @@ interface OperatorRequest {
   readonly known: readonly string[]
   /** What holds sessions in the tokens of an issuer, and of `*`: of any. */
   readonly namesOf: ClaimNamesOf
+  /** The claims by which a session has ended, whatever these settings name. */
+  readonly endedBy: (issuer: string, session: string) => readonly string[]
   /** Unix seconds. */
   readonly now: number
 }
@@ -30,7 +32,7 @@ interface OperatorRequest {
  * @throws SetError
  */
 export function operatorEntries (
-  { body, operator, issuer, others, known, namesOf, now }: OperatorRequest
+  { body, operator, issuer, others, known, namesOf, endedBy, now }: OperatorRequest
 ): readonly RevocationEntry[] {
   const request = objectOf(parse(body), 'the body')
   const { sub_id: subject = request.subject, undo = false } = request
@@ -40,7 +42,7 @@ export function operatorEntries (
   const tokenIssuers = others.includes('*') ? ['*', ...undo ? [issuer, ...known] : []] : [issuer, ...others]
   const named = readNamed(subject, {
     tokenIssuers,
-    sessionClaimsOf: issuer => namesOf(issuer).session,
+    sessionClaimsOf: (issuer, session) => [...namesOf(issuer).session, ...undo ? endedBy(issuer, session) : []],
     subjectClaims: {},
     criticalMembers: [],
     isStrict: true

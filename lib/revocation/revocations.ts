@@ -1,9 +1,12 @@
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { Refusal } from '../refusal.ts'
 import type { RevocationEntry } from './entry.ts'
+import { partOf } from './store/record.ts'
 import { UndecidedError, type RevocationStore } from './store/store.ts'
 import {
+  claimTarget,
   issuerOfKey,
+  keyOf,
   MAX_CLAIM_VALUES,
   revocationFactsOf,
   type ClaimNamesOf,
@@ -126,6 +129,11 @@ export function createRevocations (
     },
     /** What revocations name in the tokens of an issuer. */
     namesOf,
+    /** The claims by which a session has ended. Others may have named them. */
+    endedBy: (issuer: string, session: string): readonly string[] =>
+      [...view.claimsOf(withoutTrailingSlash(issuer))].filter(claim =>
+        partOf(view.recordOf(keyOf(claimTarget(claim, issuer, session))), 'e')
+      ),
     /** Unix seconds. */
     now,
     /** What readiness and metrics may know. It holds no secret. */

@@ -9,8 +9,8 @@ export interface SubjectRules {
   readonly sender?: string
   /** The issuers about whose tokens it may speak. `*` means all. */
   readonly tokenIssuers: readonly string[]
-  /** The claims that hold the session in the tokens of an issuer. None if no token has one: then it means its user. */
-  readonly sessionClaimsOf: (issuer: string) => readonly string[]
+  /** The claims that hold a session in the tokens of an issuer. None if no token has one: then it means its user. */
+  readonly sessionClaimsOf: (issuer: string, session: string) => readonly string[]
   /** By the format of a subject, or the member of a complex one: the claim of access tokens that holds it. */
   readonly subjectClaims: Readonly<Record<string, string>>
   /** Members of complex subjects that must be understood (SSF 1.0, `critical_subject_members`). */
@@ -123,7 +123,7 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
   if (role === 'session') {
     return value === 'ALL'
       ? [{ kind: role, target: undefined }]
-      : issuers.flatMap(issuer => sessionClaimsOf(issuer).map(claim => compared(role, claim, issuer, value)))
+      : issuers.flatMap(issuer => sessionClaimsOf(issuer, value).map(claim => compared(role, claim, issuer, value)))
   }
   const comparedWith = role === 'user' ? own(subjectClaims, format) ?? claim : own(subjectClaims, role)
   if (comparedWith === undefined) return []

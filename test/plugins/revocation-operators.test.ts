@@ -3,6 +3,7 @@ import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { UndecidedError } from '../../lib/revocation/store/store.ts'
 import holdfast from '../../packages/holdfast/index.ts'
+import { keyOf } from '../../lib/revocation/target.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { RECEIVER, startRevocation, startTransmitter, type Site } from '../helpers/revocation-site.ts'
 import { sendRaw } from '../helpers/wire.ts'
@@ -73,6 +74,20 @@ t.test('An undo lifts what the same subject revokes, and no more', async t => {
   t.equal(await ask(token), 401)
   await operate({ subject: user, undo: true })
   t.equal(await ask(token), 200)
+})
+
+t.test('An undo lifts the end of a session that others have named by another claim, and nothing else of that name', async t => {
+  const { app, issuer, operate, ask } = await start(t)
+  const other = { at: nowSeconds(), event: 'logout', source: issuer.url, sender: issuer.url.slice(0, -1), standing: 'issuer' } as const
+  const named = (claim: string) => keyOf(['claim', issuer.url, claim, 's9'])
+  await app.holdfastGuard.parts.revocation!.revocations.append([
+    { ...other, effect: 'end', key: named('session_id') },
+    { ...other, effect: 'block', key: named('device') }
+  ])
+  const tokens = ['session_id', 'device'].map(claim => issuer.token({ iat: nowSeconds() - 5, [claim]: 's9' }))
+  t.strictSame(await Promise.all(tokens.map(ask)), [401, 401])
+  await operate({ sub_id: { format: 'opaque', id: 's9' }, undo: true })
+  t.strictSame(await Promise.all(tokens.map(ask)), [200, 401])
 })
 
 t.test('An operator revokes all tokens of an issuer up to now, and those of a client by azp', async t => {

@@ -865,7 +865,7 @@ t.test('Events about the stream change its state', async t => {
     audience: 'receiver'
   })
   const { sessionClaimsOf, ...rules } = stream.sender.subjectRules
-  t.strictSame(sessionClaimsOf(remote.url), ['sid'])
+  t.strictSame(sessionClaimsOf(remote.url, 's1'), ['sid'])
   t.strictSame(rules, {
     sender: remote.url,
     stream: stream.stream,
