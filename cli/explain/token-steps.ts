@@ -22,7 +22,6 @@ import {
   showMembers,
   tokenClaims as claims,
   tokenTimes as times,
-  type Compared,
   type Step,
   type StepText
 } from './step.ts'
