@@ -49,18 +49,19 @@ export function addHeader (capture: Capture, name: string, value: string): void 
   else if (name.toLowerCase() !== 'host' || value !== capture.authority) capture.headers.push([name, value])
 }
 
-export function has ({ headers }: Capture, name: string): boolean {
-  return headers.some(([known]) => known.toLowerCase() === name)
+/**
+ * The first header of a request that was captured.
+ * @param wanted its name in lower case
+ */
+export function headerOf ({ headers }: { readonly headers: Readonly<Capture['headers']> }, wanted: string) {
+  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 }
 
-/** Of the request that was captured. */
-export function hostOf ({ headers }: { readonly headers: Readonly<Capture['headers']> }): string | undefined {
-  return headers.find(([name]) => name.toLowerCase() === 'host')?.[1]
-}
+export const has = (capture: Capture, name: string) => headerOf(capture, name) !== undefined
 
 /** A capture may lack what the URL says. */
 export function completeHost (capture: Capture, url: string): void {
-  if (hostOf(capture) === undefined) capture.headers.push(['Host', new URL(url).host])
+  if (!has(capture, 'host')) capture.headers.push(['Host', new URL(url).host])
 }
 
 export function quote (text: string): string {

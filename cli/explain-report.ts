@@ -2,7 +2,7 @@ import type { Advice } from './explain/advice.ts'
 import type { CapturedRequest } from './explain/captured-request.ts'
 import type { ExplainedStep } from './explain/explain.ts'
 import type { ToldExplanation } from './gate-judgement.ts'
-import { hostOf } from './capture.ts'
+import { headerOf } from './capture.ts'
 import { indent, terminalLine, title, type Paint } from './show.ts'
 
 /** The report about one request. */
@@ -27,7 +27,7 @@ export function showReport (report: Report, full: boolean, paint: Paint): string
   const { request: { method, target, encrypted, headers }, judgedAt } = report
   const lines = [
     paint('bold', terminalLine(`${method} ${target}`)),
-    `${encrypted ? 'https' : 'http'}, Host ${terminalLine(hostOf({ headers }) ?? '(none)')}`,
+    `${encrypted ? 'https' : 'http'}, Host ${terminalLine(headerOf({ headers }, 'host') ?? '(none)')}`,
     `checked as of ${new Date(judgedAt * 1000).toISOString()}`
   ]
   return title(paint, 'Request') + indent(lines.join('\n')) + '\n' + showFindings(report, full, paint)

@@ -5,7 +5,7 @@ import type { JsonObject } from '../lib/base/json.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { openIntrospection } from './open-introspection.ts'
-import { completeHost, hostOf, readUrl, type Capture } from './capture.ts'
+import { completeHost, headerOf, readUrl, type Capture } from './capture.ts'
 import type { Report } from './explain-report.ts'
 import { judgeArguments, judgeAtGate, type GateJudgement, type ToldExplanation } from './gate-judgement.ts'
 import { readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
@@ -46,7 +46,7 @@ export async function judgeCapture (
   { env, readFile, tenants, now }: JudgeWorld
 ): Promise<Report> {
   const { notes, scheme = 'http', answerBody, challenge, nonce } = capture
-  const url = options.url ?? `${scheme}://${hostOf(capture)}`
+  const url = options.url ?? `${scheme}://${headerOf(capture, 'host')}`
   const tenant = tenantAt(tenants, url)
   const { settings, isKnown } = tenant && isAt(tenant, url)
     ? await readKnownSettings({ env: { ...options.settings }, readFile: () => undefined }, tenant)
@@ -115,7 +115,7 @@ function requestOf (capture: Capture, { url, peer }: JudgeOptions, settings: Set
 /** A capture of the client holds the prefix of PUBLIC_URL. */
 function withoutPrefix (capture: Capture, settings: Settings): string {
   const { target = '/', byClient, notes } = capture
-  const rest = byClient ? withoutPublicPrefix(target, hostOf(capture), settings) : undefined
+  const rest = byClient ? withoutPublicPrefix(target, headerOf(capture, 'host'), settings) : undefined
   if (rest === undefined) return target
   notes.push(`The prefix ${target.slice(0, -rest.length)} of PUBLIC_URL is removed from the path, as the proxy does.`)
   return rest

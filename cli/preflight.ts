@@ -1,3 +1,4 @@
+import { headerOf } from './capture.ts'
 import type { CapturedRequest } from './explain/captured-request.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import type { ToldExplanation } from './gate-judgement.ts'
@@ -14,15 +15,13 @@ export function unreached (explanation: ToldExplanation): ToldExplanation {
  */
 export function explainPreflight (
   explanation: ToldExplanation,
-  { method, target, headers }: CapturedRequest,
+  request: CapturedRequest,
   { gate, server: { corsOrigins } }: Pick<Settings, 'gate' | 'server'>
 ): ToldExplanation {
-  const valueOf = (wanted: string) =>
-    headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
-  const origin = valueOf('origin')
-  if (method !== 'OPTIONS' || origin === undefined || valueOf('access-control-request-method') === undefined) {
-    return explanation
-  }
+  const { method, target } = request
+  const origin = headerOf(request, 'origin')
+  const asked = headerOf(request, 'access-control-request-method')
+  if (method !== 'OPTIONS' || origin === undefined || asked === undefined) return explanation
   const isAsked = gate !== undefined && gate.upstream === undefined
   const isAllowed = !isAsked &&
     corsOrigins?.some(allowed => allowed === '*' || allowed.toLowerCase() === origin.toLowerCase())

@@ -28,8 +28,8 @@ export async function createProof (key: ProofKey, { method, url, nonce, token, i
   const claims = {
     htm: method,
     htu: url.split(/[?#]/, 1)[0],
-    ...token !== undefined && { ath: createHash('sha256').update(token).digest('base64url') },
-    ...nonce !== undefined && { nonce }
+    ath: token === undefined ? undefined : createHash('sha256').update(token).digest('base64url'),
+    nonce
   }
   return new SignJWT(claims)
     .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk: key.jwk })

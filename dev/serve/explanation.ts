@@ -6,6 +6,7 @@ import { createMemoryStore } from '../../lib/guard/replay/memory-store.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { ProviderKeys } from '../../cli/provider-keys.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
+import { headerOf } from '../../cli/capture.ts'
 import { asObject } from '../../cli/input.ts'
 import { lookUpRoute } from '../../cli/route-lookup.ts'
 import type { Revocation } from '../../lib/revocation/view.ts'
@@ -100,9 +101,9 @@ function readExchange (value: unknown, name: string, notes: string[]) {
   return {
     request: capturedRequest(method, new URL(url), headers),
     status: typeof status === 'number' ? status : undefined,
-    authorization: valueOf(headers, 'authorization'),
+    authorization: headerOf({ headers }, 'authorization'),
     answer: readAnswer({
-      challenge: valueOf(answered, 'www-authenticate'),
+      challenge: headerOf({ headers: answered }, 'www-authenticate'),
       ...typeof body === 'string' && { body }
     }),
     curl: curlLine(method, quote(url), ...headerWords(headers))
@@ -110,9 +111,6 @@ function readExchange (value: unknown, name: string, notes: string[]) {
 }
 
 type Headers = ReadonlyArray<readonly [name: string, value: string]>
-
-const valueOf = (headers: Headers, wanted: string) =>
-  headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 
 function readHeaders (value: unknown, name: string, notes: string[]): Headers {
   const headers = Object.entries(asObject(value) ?? {})

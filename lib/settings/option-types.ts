@@ -1,7 +1,7 @@
 import type { ArgumentOption } from '../gate/arguments.ts'
 import type { ClaimValue } from '../guard/requirement/requirement.ts'
 import type { AUDIT, GATE, LOGOUT, REVOCATION, RULE, SECRET, SECRET_PLACE, TRANSMITTER } from './section-specs.ts'
-import type { SettingName, SETTINGS } from './specs.ts'
+import type { AfterWord, FirstWord, SettingName, SETTINGS } from './specs.ts'
 
 // The types of options, as the tables of settings give them. The package gets declarations with a docstring for each
 // member in their place, which dev/generate writes from the same tables when it is built.
@@ -46,8 +46,6 @@ type MembersOf<M, P> =
   & { readonly [K in NeededOf<M, P>]: OptionOf<M[K]> }
   & { readonly [K in Exclude<keyof M, NeededOf<M, P>>]?: OptionOf<M[K]> | undefined }
 
-type FirstWord<Name> = Name extends `${infer Word}.${string}` ? Word : Name
-type AfterWord<Name, Word extends string> = Name extends `${Word}.${infer Rest}` ? Rest : never
 type NamesWith<Flag> = { [N in SettingName]: (typeof SETTINGS)[N] extends Flag ? N : never }[SettingName]
 
 /** One setting. A text, or each of a list of texts, may also be where it is. */

@@ -510,8 +510,10 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS
 
-type FirstWord<Name> = Name extends `${infer Word}.${string}` ? Word : Name
-type AfterWord<Name, Word extends string> = Name extends `${Word}.${infer Rest}` ? Rest : never
+/** The first word of a path. */
+export type FirstWord<Name> = Name extends `${infer Word}.${string}` ? Word : Name
+/** The rest of a path that begins with that word. */
+export type AfterWord<Name, Word extends string> = Name extends `${Word}.${infer Rest}` ? Rest : never
 type ValueAt<Name> = Name extends SettingName ? ValueOf<(typeof SETTINGS)[Name]> | Presence<(typeof SETTINGS)[Name]>
   : never
 

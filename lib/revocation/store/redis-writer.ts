@@ -3,7 +3,7 @@ import type { Surroundings } from '../../base/surroundings.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
 import { modeOf } from './memory-store.ts'
-import { recordOf, writeRecord, type MergeMode, type Part, type RevocationRecord } from './record.ts'
+import { partOf, recordOf, writeRecord, type MergeMode, type Part, type RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
 import { LEAD, LEADER, LEAVE } from './scripts.ts'
 import { UndecidedError, type RevocationStore } from './store.ts'
@@ -47,7 +47,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
   function given (entry: RevocationEntry): readonly [MergeMode, string, RevocationRecord] {
     const heard = Math.ceil(view.seconds())
     const record = recordOf(entry, { heard, life: view.lifeSeconds, now: now() })
-    const undone = undoneIn(view.recordOf(entry.key))
+    const undone = partOf(view.recordOf(entry.key), 'u')
     const mode = modeOf(entry)
     if (!undone) return [mode, entry.key, record]
     const [part] = record.parts as readonly [Part]
@@ -152,8 +152,4 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
       for (const task of tasks) call('eval', LEAVE, 1, LEADER + task, instance).catch(() => {})
     }
   }
-}
-
-function undoneIn (record: RevocationRecord | undefined): Part | undefined {
-  return record?.parts.find(({ kind }) => kind === 'u')
 }
