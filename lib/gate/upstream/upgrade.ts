@@ -75,7 +75,8 @@ export function requestUpgrade (
   let awaited: ClientRequest | IncomingMessage = request
   const answer = new Promise<UpgradeAnswer>((resolve, reject) => {
     request.once('upgrade', (response, socket, head) => {
-      if (isAsked(response.headers.upgrade!, protocols)) {
+      // Node keeps a part of many lines.
+      if (isAsked(response.headers.upgrade ?? '', protocols)) {
         return resolve({ kind: 'upgraded', headers: headersOf(response), socket, head })
       }
       socket.destroy()
