@@ -53,7 +53,7 @@ export function addHeader (capture: Capture, name: string, value: string): void 
  * The first header of a request that was captured.
  * @param wanted its name in lower case
  */
-export function headerOf ({ headers }: { readonly headers: Readonly<Capture['headers']> }, wanted: string) {
+export function headerOf ({ headers }: { headers: Readonly<Capture['headers']> }, wanted: string) {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 }
 

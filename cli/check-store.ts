@@ -50,7 +50,7 @@ type RedisReason = keyof typeof STORE_FAULTS | 'policy_unknown'
 export function judgeRedis (
   hosts: readonly string[],
   reason: RedisReason | undefined,
-  { works, lost, rights }: { readonly works: string, readonly lost: string, readonly rights?: string }
+  { works, lost, rights }: { works: string, lost: string, rights?: string }
 ): Finding[] {
   const where = `Redis at ${hosts.join(', ')}`
   if (reason !== undefined && reason !== 'policy_unknown') {

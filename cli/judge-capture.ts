@@ -162,7 +162,7 @@ function byRules (
   if (isOpen) return { ...explanation, verdict: 'accepted', refusal: undefined }
   if (judgement?.kind !== 'refused' || (!judgement.isFirst && explanation.refusal?.status === 401)) return explanation
   const { refusal, isFirst } = judgement
-  return { ...(isFirst ? unreached(explanation) : explanation), verdict: 'refused', refusal }
+  return { ...isFirst ? unreached(explanation) : explanation, verdict: 'refused', refusal }
 }
 
 /** The reason in the answer counts, since the service knows best. */

@@ -16,7 +16,7 @@ const UNKNOWN_PROVIDER = { idp: { domain: 'provider.invalid', audience: NOT_KNOW
  * signature of a token cannot be checked. @throws SettingsError
  */
 export async function readKnownSettings (
-  { env, readFile }: { readonly env: NodeJS.ProcessEnv, readonly readFile: SettingsSources['readFile'] },
+  { env, readFile }: { env: NodeJS.ProcessEnv, readFile: SettingsSources['readFile'] },
   tenant?: Tenant
 ) {
   const found = collectSettings({ environment: env, readFile })

@@ -71,7 +71,7 @@ export default fp<TracingOptions>(
     })
     // The SDK reads the standard variables by itself. Only the name is set here, because it would be `unknown_service`.
     const isNamed = environment.OTEL_SERVICE_NAME || environment.OTEL_RESOURCE_ATTRIBUTES?.includes('service.name=')
-    const sdk = new NodeSDK({ instrumentations: [instrumentation], ...(isNamed ? {} : { serviceName: 'holdfast' }) })
+    const sdk = new NodeSDK({ instrumentations: [instrumentation], ...isNamed ? {} : { serviceName: 'holdfast' } })
     sdk.start()
     await app.register(instrumentation.plugin())
     app.addHook('onClose', () => sdk.shutdown())

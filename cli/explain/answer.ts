@@ -4,7 +4,7 @@ import { REFUSALS, type RefusalReason } from '../../lib/refusal.ts'
 export type Answer = ReturnType<typeof readAnswer>
 
 /** What the answer of a service says about why it refused: `WWW-Authenticate`, and the body where that says nothing. */
-export function readAnswer ({ challenge = '', body = '' }: { readonly challenge?: string, readonly body?: string }) {
+export function readAnswer ({ challenge = '', body = '' }: { challenge?: string, body?: string }) {
   const parameter = (name: string) => new RegExp(`\\b${name}="([^"]*)"`).exec(challenge)?.[1]
   const words = (name: string) => parameter(name)?.split(' ').filter(word => word !== '')
   const maxAge = parameter('max_age') ?? ''

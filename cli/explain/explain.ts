@@ -63,7 +63,7 @@ export async function explainRequest (request: CapturedRequest, options: Explain
       title: refusal ? step.failed : title,
       outcome: refusal ? 'failed' : error ? 'not checked' : 'passed',
       compared: comparedClaim(step.compared(examination), error),
-      ...(error && { note: error.message })
+      ...error && { note: error.message }
     })
     if (examination.isGuest) break
   }
@@ -101,5 +101,5 @@ export function explainRefusal ({ reason, detail }: Pick<Refusal, 'reason' | 'de
   const meaning = reason === 'token_claim_invalid' && detail
     ? `The claim \`${detail['claim']}\` is not as expected: ${detail['expected']}. Found: ${detail['found']}.`
     : ADVICE[reason].meaning
-  return { reason, detail, ...REFUSALS[reason], ...ADVICE[reason], meaning, ...(htuCure && { cure: htuCure }) }
+  return { reason, detail, ...REFUSALS[reason], ...ADVICE[reason], meaning, ...htuCure && { cure: htuCure } }
 }

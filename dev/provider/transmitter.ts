@@ -12,7 +12,7 @@ const KEY_ID = 'events'
  * A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC
  * 8935). Its keys are new each time.
  */
-export async function startTransmitter ({ port, audience }: { readonly port: number, readonly audience: string }) {
+export async function startTransmitter ({ port, audience }: { port: number, audience: string }) {
   const { privateKey, publicKey } = await generateKeyPair('RS256', { modulusLength: 2048 })
   const jwk = { ...await exportJWK(publicKey), kid: KEY_ID, alg: 'RS256', use: 'sig' }
   const documents = new Map<string, object>()

@@ -102,15 +102,15 @@ export function describeResource (base: HttpUrl, scopes: readonly string[], sett
   return {
     resource,
     // Absent if the configured domain is unusable, too.
-    ...(servers.length === 0 ? {} : { authorization_servers: servers }),
+    ...servers.length === 0 ? {} : { authorization_servers: servers },
     scopes_supported: scopes,
     bearer_methods_supported: ['header'],
     resource_name: resourceName ?? (resource === base.href ? base.host : new URL(resource).host),
     resource_documentation: `${base.href}${gate?.ownPrefix ?? ''}/docs`,
     dpop_bound_access_tokens_required: dpopMode === 'REQUIRED' ||
       (securityProfile === 'fapi2' && clientCertificate === 'off'),
-    ...(dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: dpop.algs }),
-    ...(clientCertificate === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true })
+    ...dpopMode === 'DISABLED' ? {} : { dpop_signing_alg_values_supported: dpop.algs },
+    ...clientCertificate === 'off' ? {} : { tls_client_certificate_bound_access_tokens: true }
   }
 }
 

@@ -65,7 +65,7 @@ const statusOf = (code: number) => field(1, field(1, code))
  * @param answer headers for the answer to the client
  */
 export function writePassed (
-  { set, remove, answer }: { readonly set: HeaderList, readonly remove: readonly string[], readonly answer: HeaderList }
+  { set, remove, answer }: { set: HeaderList, remove: readonly string[], answer: HeaderList }
 ): Buffer {
   const response = [
     ...set.map(header => field(2, headerOption(header))),
@@ -77,7 +77,7 @@ export function writePassed (
 
 /** Has Envoy give its client this answer. */
 export function writeDenied (
-  { status, headers, body }: { readonly status: number, readonly headers: HeaderList, readonly body: string }
+  { status, headers, body }: { status: number, headers: HeaderList, body: string }
 ): Buffer {
   const response = [
     field(1, field(1, status)),

@@ -42,8 +42,8 @@ export function sendersOf (
   caller: { readonly issuer: string, readonly subject: string } | undefined
 ): readonly BodySender[] {
   return [
-    ...(address ? [senderAt(address, MAX_ADDRESS_BYTES)] : []),
-    ...(caller ? [{ name: `caller ${caller.issuer} ${caller.subject}`, maxBytes: MAX_CALLER_BYTES }] : [])
+    ...address ? [senderAt(address, MAX_ADDRESS_BYTES)] : [],
+    ...caller ? [{ name: `caller ${caller.issuer} ${caller.subject}`, maxBytes: MAX_CALLER_BYTES }] : []
   ]
 }
 

@@ -49,9 +49,9 @@ export function createChallenges ({ mode, algs, resourceMetadataUrl }: Challenge
     if (error === 'use_dpop_nonce') return challenge('DPoP', [...told, accepted])
     return offeredSchemes(mode).map(scheme =>
       challenge(scheme, [
-        ...(error && scheme !== context.scheme ? [] : told),
+        ...error && scheme !== context.scheme ? [] : told,
         ...metadata,
-        ...(scheme === 'DPoP' ? [accepted] : [])
+        ...scheme === 'DPoP' ? [accepted] : []
       ])
     ).join(', ')
   }

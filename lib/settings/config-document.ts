@@ -86,7 +86,7 @@ function joined (first: unknown, second: unknown): unknown {
 }
 
 /** The number that a text without quotes is, if no digit is lost. */
-function numberOf ({ type, value }: { readonly type?: string, readonly value: unknown }): number | undefined {
+function numberOf ({ type, value }: { type?: string, value: unknown }): number | undefined {
   if (type !== 'PLAIN' || typeof value !== 'string') return undefined
   const number = Number(value)
   return Number.isFinite(number) && String(number) === value ? number : undefined

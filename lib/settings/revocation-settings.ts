@@ -47,7 +47,7 @@ export function resolveRevocation (
  * The settings of the issuer of a client. It may be left out if there is one. It is undefined if it is not in the list.
  */
 export function issuerOf<Issuer extends Pick<LogoutSettings, 'issuer'>> (
-  { issuer }: { readonly issuer?: string },
+  { issuer }: { issuer?: string },
   issuers: readonly Issuer[]
 ): Issuer | undefined {
   if (issuer === undefined) return issuers[0]

@@ -142,7 +142,7 @@ export function headerFault (header: JsonObject, algs: readonly JwsAlg[], isType
  * @returns which of them is against it, with a detail for logs, or undefined if it is valid
  */
 export function timeFault (
-  { exp = Infinity, nbf = -Infinity }: { readonly exp?: number, readonly nbf?: number },
+  { exp = Infinity, nbf = -Infinity }: { exp?: number, nbf?: number },
   now: number,
   toleranceSeconds: number
 ) {

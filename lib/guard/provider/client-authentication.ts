@@ -102,7 +102,7 @@ async function makeAssertion (
   { clientId, audience, now, randomBytes }: ClientCredentials
 ): Promise<string> {
   const iat = Math.floor(now())
-  const header = { alg, typ: 'JWT', ...(kid === undefined ? {} : { kid }) }
+  const header = { alg, typ: 'JWT', ...kid === undefined ? {} : { kid } }
   const claims = {
     iss: clientId,
     sub: clientId,

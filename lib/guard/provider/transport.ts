@@ -175,10 +175,10 @@ export function createTransport (options: TransportOptions = {}): Transport {
           accept: ANY_JSON,
           'accept-encoding': 'identity',
           'user-agent': 'holdfast',
-          ...(request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+          ...request?.body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' },
           ...request?.headers
         },
-        ...(request && { method: request.method ?? 'POST', body: request.body })
+        ...request && { method: request.method ?? 'POST', body: request.body }
       })
       body.on('error', ignore)
       // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator

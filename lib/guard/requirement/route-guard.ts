@@ -94,8 +94,8 @@ export function scopeAlternatives (guard: RouteGuard): ReadonlyArray<readonly st
  */
 export function phrasesOf ({ acr, maxAgeSeconds, claims = [], authorizationDetails = [] }: Requirement): string[] {
   return [
-    ...(acr ? [`a login with the acr ${anyOf(acr)}`] : []),
-    ...(maxAgeSeconds === undefined ? [] : [`a login at most ${maxAgeSeconds} seconds ago`]),
+    ...acr ? [`a login with the acr ${anyOf(acr)}`] : [],
+    ...maxAgeSeconds === undefined ? [] : [`a login at most ${maxAgeSeconds} seconds ago`],
     ...claims.map(({ name, allowed }) =>
       `the claim ${quoted(name)} with ${allowed ? anyOf(allowed) : 'a value that the route accepts'}`
     ),
@@ -117,13 +117,13 @@ function quoted (value: unknown): string {
 export function requirementJson ({ claims, authorizationDetails, ...plain }: Requirement): object {
   return {
     ...plain,
-    ...(claims && { claims: Object.fromEntries(claims.map(({ name, allowed }) => [name, allowed ?? 'predicate'])) }),
-    ...(authorizationDetails &&
+    ...claims && { claims: Object.fromEntries(claims.map(({ name, allowed }) => [name, allowed ?? 'predicate'])) },
+    ...authorizationDetails &&
       {
         authorizationDetails: authorizationDetails.map(({ type, check }) => ({
           type,
-          ...(check && { check: 'predicate' })
+          ...check && { check: 'predicate' }
         }))
-      })
+      }
   }
 }

@@ -27,7 +27,7 @@ const PLAIN_ID = /^[A-Za-z0-9._-]{1,128}$/
  * @param pseudonymKey with it, people, clients and tokens have pseudonyms
  */
 export function createDecisionLine (
-  { now, pseudonymKey }: { readonly now: () => number, readonly pseudonymKey: Buffer | undefined }
+  { now, pseudonymKey }: { now: () => number, pseudonymKey: Buffer | undefined }
 ) {
   const named = (name: string | undefined) =>
     name === undefined || !pseudonymKey

@@ -89,7 +89,7 @@ const ofCaches = (read: 'entries' | 'hits' | 'misses'): Read => ({ parts: { veri
   return by('cache', {
     tokens: verified.state()[read],
     client_keys: clientKeys.state()[read],
-    ...(refused.length > 0 && { introspection: refused.reduce((sum, value) => sum + value) })
+    ...refused.length > 0 && { introspection: refused.reduce((sum, value) => sum + value) }
   })
 }
 

@@ -119,15 +119,15 @@ export function describeRoute (
       operationId: operationId(method, path),
       summary: url.slice(url.lastIndexOf('/', isWild ? url.length - 3 : undefined) + 1),
       tags: ['API'],
-      ...(isWild &&
+      ...isWild &&
         {
           params: {
             type: 'object',
             properties: { path: { type: 'string', description: 'The rest of the path.', examples: ['7'] } }
           }
-        }),
+        },
       ...schema,
-      ...(guard && describeGuard(guard, schema.description)),
+      ...guard && describeGuard(guard, schema.description),
       security: guard ? securityOf(guard, dpopMode) : []
     }
   }
@@ -203,7 +203,7 @@ export function describeGuard (
   ]
   return {
     description: words.filter(Boolean).join(' '),
-    ...(further.length > 0 && { 'x-requirements': further.map(requirementJson) })
+    ...further.length > 0 && { 'x-requirements': further.map(requirementJson) }
   }
 }
 

@@ -22,8 +22,8 @@ type Status = keyof typeof REFUSED
 export function guardStatuses (guard: RouteGuard, settings: Settings): readonly Status[] {
   return [
     401,
-    ...(guard.some(mayForbid) ? [403] as const : []),
-    ...(reasonsOf(429, settings).length > 0 ? [429] as const : []),
+    ...guard.some(mayForbid) ? [403] as const : [],
+    ...reasonsOf(429, settings).length > 0 ? [429] as const : [],
     503
   ]
 }

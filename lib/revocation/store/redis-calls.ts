@@ -29,10 +29,10 @@ export type RedisCalls = ReturnType<typeof createRedisCalls>
  */
 export function createRedisCalls (
   { view, clock, instance, randomText }: {
-    readonly view: View,
-    readonly clock: StoreClock,
-    readonly instance: string,
-    readonly randomText: () => string
+    view: View,
+    clock: StoreClock,
+    instance: string,
+    randomText: () => string
   }
 ) {
   let turn: Promise<unknown> = Promise.resolve()

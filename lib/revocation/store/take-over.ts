@@ -19,7 +19,7 @@ type Row = RevocationEntry & { readonly also?: number, readonly t: number }
  * @param onTakeOver called if there was one
  */
 export async function takeOverLog (
-  { call, calls, view }: { readonly call: RedisCall, readonly calls: RedisCalls, readonly view: View },
+  { call, calls, view }: { call: RedisCall, calls: RedisCalls, view: View },
   onTakeOver: (() => void) | undefined
 ): Promise<true> {
   if (await call('exists', LOG) === 0) return true

@@ -101,9 +101,9 @@ export function createTransmitterClient (
     method: NonNullable<ProviderRequest['method']>,
     url: string,
     { body, passing = [], ...more }: {
-      readonly body?: object,
-      readonly passing?: readonly number[],
-      readonly isCuttable?: boolean
+      body?: object,
+      passing?: readonly number[],
+      isCuttable?: boolean
     } = {}
   ): Promise<ProviderAnswer> {
     const isNew = token === undefined
