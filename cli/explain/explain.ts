@@ -3,7 +3,7 @@ import type { CapturedRequest } from './captured-request.ts'
 import { createExamination, type ExplainOptions } from './examination.ts'
 import { HTU_ADVICE } from './htu-advice.ts'
 import { NotChecked, type Compared } from './step.ts'
-import { STEPS, type StepName } from './steps.ts'
+import { STEPS } from './steps.ts'
 import { Refusal, REFUSALS, type RefusalDetail, type RefusalKind, type RefusalReason } from '../../lib/refusal.ts'
 import type { HtuCause } from '../../lib/guard/url/request-url.ts'
 
@@ -14,7 +14,7 @@ export type { ExplainOptions } from './examination.ts'
  * enough to decide.
  */
 export interface ExplainedStep {
-  readonly name: StepName
+  readonly name: string
   /** What holds by the outcome: a failed check has a sentence of its own. */
   readonly title: string
   readonly outcome: 'passed' | 'failed' | 'not reached' | 'not checked'

@@ -98,7 +98,7 @@ const TEXTS: Readonly<Record<(typeof BEFORE | typeof AFTER)[number]['name'], Ste
 }
 
 /** The checks of the proof, in the guard's order. */
-export const PROOF_STEPS = [
+export const PROOF_STEPS: readonly Step[] = [
   {
     name: 'proof',
     applies: mayNeedProof,
@@ -107,7 +107,7 @@ export const PROOF_STEPS = [
     failed: 'There is no proof, or more than one',
     compared: ({ message }) => [['DPoP lines', show(message.dpopCount)], ['characters', show(message.dpop?.length)]]
   },
-  ...BEFORE.map(check => lookInto(check)),
+  ...BEFORE.map(lookInto),
   {
     name: 'proof.signature',
     applies: mayNeedProof,
@@ -116,7 +116,7 @@ export const PROOF_STEPS = [
     failed: 'Its signature was not made with that key',
     compared: e => showMembers(jsonOf(e, 'header'), ['alg'])
   },
-  ...AFTER.map(check => lookInto(check)),
+  ...AFTER.map(lookInto),
   {
     name: 'proof.replay',
     applies: mayNeedProof,
@@ -125,11 +125,11 @@ export const PROOF_STEPS = [
     failed: 'It was used before',
     compared: e => claims(e, 'jti')
   }
-] as const satisfies readonly Step[]
+]
 
-function lookInto<Name extends keyof typeof TEXTS> ({ name, run }: ProofCheck & { readonly name: Name }) {
+function lookInto ({ name, run }: ProofCheck & { readonly name: keyof typeof TEXTS }): Step {
   return {
-    name: `proof.${name}` as const,
+    name: `proof.${name}`,
     applies: mayNeedProof,
     run (e) {
       if (name === 'jkt') requireClaims(e)
@@ -141,7 +141,7 @@ function lookInto<Name extends keyof typeof TEXTS> ({ name, run }: ProofCheck & 
       }
     },
     ...TEXTS[name]
-  } satisfies Step
+  }
 }
 
 const policyOf = ({ policy }: Examination) => policy as ProofPolicy

@@ -22,7 +22,7 @@ function isIntrospected ({ issuer, isOpaque }: Examination): boolean {
 }
 
 /** Whether a token that was issued still holds, in the guard's order: by its issuer, and by what was revoked. */
-export const STANDING_STEPS = [
+export const STANDING_STEPS: readonly Step[] = [
   {
     name: 'token.introspection',
     applies: isIntrospected,
@@ -62,7 +62,7 @@ export const STANDING_STEPS = [
         : []
     ]
   }
-] as const satisfies readonly Step[]
+]
 
 async function askIssuer (e: Examination) {
   const { introspect } = e.options

@@ -14,7 +14,8 @@ import { STANDING_STEPS } from './standing-steps.ts'
 import { NotChecked, requireClaims, show, showMembers, showTimes, type Compared, type Step } from './step.ts'
 import { TOKEN_STEPS } from './token-steps.ts'
 
-const LISTED = [
+/** Every check of the guard, in the guard's order. */
+export const STEPS: readonly Step[] = [
   {
     name: 'credentials',
     run: readCredentials,
@@ -78,13 +79,7 @@ const LISTED = [
       ]
     }
   }
-] as const satisfies readonly Step[]
-
-/** The checks by name. */
-export type StepName = (typeof LISTED)[number]['name']
-
-/** Every check of the guard, in the guard's order. */
-export const STEPS: ReadonlyArray<Step & { readonly name: StepName }> = LISTED
+]
 
 function readCredentials (e: Examination) {
   verifyLinesCounted(e.message.received)

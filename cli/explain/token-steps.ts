@@ -122,10 +122,10 @@ const TEXTS: Readonly<Record<'form' | (typeof TOKEN_CHECKS)[number]['name'], Ste
 }
 
 /** The checks of the token, in the guard's order. */
-export const TOKEN_STEPS = [
+export const TOKEN_STEPS: readonly Step[] = [
   { name: 'token.form', run: readForm, ...TEXTS.form },
   ...TOKEN_CHECKS.map(({ name, run }) => ({
-    name: `token.${name}` as const,
+    name: `token.${name}`,
     applies: isJwtToken,
     run: name === 'iss' ? chooseIssuer : (e: Examination) => run(e.token as PresentedToken, rulesOf(e)),
     ...TEXTS[name]
@@ -146,7 +146,7 @@ export const TOKEN_STEPS = [
     failed: 'Its signature was not made with that key',
     compared: e => header(e, 'alg', 'kid')
   }
-] as const satisfies readonly Step[]
+]
 
 function readForm (e: Examination) {
   const { text } = e.token!
