@@ -1,9 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify'
 import app, { options as serviceOptions } from '../../app.ts'
 import { HOST_BELIEVED } from '../../lib/settings/start-report.ts'
-import openStream from './open-stream.ts'
+import devRoutes from './dev-routes.ts'
 import { logOwnCallsQuietly } from './own-calls.ts'
-import recentLogin from './recent-login.ts'
 
 /** Whether only this machine reaches the API. Then no one gets it called by another name. */
 const isLocal = ['', 'localhost', '127.0.0.1', '::1'].includes(process.env['FASTIFY_ADDRESS'] ?? '')
@@ -35,7 +34,6 @@ const api: FastifyPluginAsync = async (fastify, given: object) => {
   fastify.addHook('onRequest', logOwnCallsQuietly)
   // Called, not registered: in a scope of its own the guards would not reach the route.
   await app(fastify, given)
-  await fastify.register(recentLogin)
-  await fastify.register(openStream)
+  await fastify.register(devRoutes)
 }
 export default api

@@ -3,7 +3,7 @@ import * as openid from 'openid-client'
 import t, { type Test } from 'tap'
 import { exactly } from '../helpers/containing.ts'
 import { startProvider } from '../../dev/provider/provider.ts'
-import recentLogin from '../../dev/serve/recent-login.ts'
+import devRoutes from '../../dev/serve/dev-routes.ts'
 import type { RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
@@ -157,7 +157,7 @@ t.test('A client without a user has no login.', async t => {
 
 t.test('The sample route of the playground wants a login of the last minute.', async t => {
   const running = await startApp(t, { url: provider.issuer } as Issuer, {}, app => {
-    app.register(recentLogin)
+    app.register(devRoutes)
   })
   const call = (token: string) =>
     openid.fetchProtectedResource(config, token, new URL(`${running.url}/dev/recent-login`), 'GET')

@@ -7,8 +7,7 @@ import { containing } from '../helpers/containing.ts'
 import { startFakeRedis } from '../helpers/fake-redis.ts'
 import { freePort } from '../helpers/free-port.ts'
 import t, { type Test } from 'tap'
-import openStream from '../../dev/serve/open-stream.ts'
-import recentLogin from '../../dev/serve/recent-login.ts'
+import devRoutes from '../../dev/serve/dev-routes.ts'
 import { revocationBy } from '../../dev/serve/samples.ts'
 import { startPlayground } from '../../dev/serve/playground.ts'
 import { startProvider, type LocalProvider } from '../../dev/provider/provider.ts'
@@ -81,7 +80,7 @@ async function openPlayground (
     { url: provider.issuer } as Issuer,
     raw,
     app => {
-      app.register(recentLogin).register(openStream)
+      app.register(devRoutes)
     },
     undefined,
     undefined,

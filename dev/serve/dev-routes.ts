@@ -7,22 +7,20 @@ import type { RevocableToken } from '../../lib/revocation/target.ts'
 const PAUSE_MS = 1000
 
 /**
- * `GET /dev/stream`: server-sent events without end, for the playground. `GET /dev/revocation`: what has revoked the
- * token of the request, or null. It checks nothing of the token. The service itself has no such routes: `npm run dev`
- * adds them.
+ * Routes for the playground, which `npm run dev` adds: the service itself has none of them. `GET /dev/recent-login`
+ * wants a login of the last minute (RFC 9470). `GET /dev/stream`: server-sent events without end. `GET
+ * /dev/revocation`: what has revoked the token of the request, or null. It checks nothing of the token.
  */
 const routes: FastifyPluginAsync = async app => {
+  app.get('/dev/recent-login', {
+    onRequest: app.require({ maxAgeSeconds: 60 }),
+    schema: { summary: 'For a login of the last minute; only under npm run dev' }
+  }, () => ({ message: 'You logged in a moment ago.' }))
+
   const { revocation } = app.holdfastGuard.parts
   if (!revocation) return
-  app.get(
-    '/dev/stream',
-    {
-      onRequest: app.authenticate(),
-      schema: { hide: true }
-    },
-    (_request, reply) =>
-      reply.type('text/event-stream').header('cache-control', 'no-store').send(Readable.from(events()))
-  )
+  app.get('/dev/stream', { onRequest: app.authenticate(), schema: { hide: true } }, (_request, reply) =>
+    reply.type('text/event-stream').header('cache-control', 'no-store').send(Readable.from(events())))
 
   app.get('/dev/revocation', { schema: { hide: true } }, ({ headers }, reply) => {
     const claims = decodeJwt<{ cnf?: { jkt?: string } }>(String(headers.authorization).split(' ')[1] ?? '')
