@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -24,9 +25,12 @@ type Row = ReturnType<typeof rowOf>
 export function observed (argv: readonly string[], world: World & { readonly input: Readable }): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values: { json }, positionals }) => {
     const ofAll = new Map<string, Row>()
-    /** Lines of the log, which may be about requests of the audit, and how many lines that has of each request. */
-    const logged: Array<{ readonly id: unknown, readonly row: Row }> = []
-    const audited = new Map<unknown, number>()
+    /**
+     * Lines of the log, which may be about requests of the audit, and how many lines that has of each request. There
+     * may be many millions: only numbers are kept of each.
+     */
+    const logged = new Map<string, { readonly row: Row, readonly ids: number[], readonly times: unknown[] }>()
+    const audited = new Map<number, number>()
     let unreadable = 0
     const read = (line: string) => {
       if (line.trim() === '') return
@@ -36,10 +40,15 @@ export function observed (argv: readonly string[], world: World & { readonly inp
       if (!entry || (isOne && !isRow(entry))) {
         unreadable++
       } else if (isAudited) {
-        audited.set(entry['id'], (audited.get(entry['id']) ?? 0) + 1)
+        const id = numberOf(entry['id'])
+        audited.set(id, (audited.get(id) ?? 0) + 1)
         add(ofAll, rowOf(entry))
       } else if (isOne) {
-        logged.push({ id: entry['reqId'], row: rowOf(entry) })
+        const row = rowOf(entry)
+        const kind = logged.get(keyOf(row)) ?? { row, ids: [], times: [] }
+        logged.set(keyOf(row), kind)
+        kind.ids.push(numberOf(entry['reqId']))
+        kind.times.push(entry['time'])
       }
     }
     if (positionals.length === 0) await readLines(world.input, read)
@@ -48,11 +57,13 @@ export function observed (argv: readonly string[], world: World & { readonly inp
         throw new BadUsage(`${path} cannot be read: ${message}`)
       })
     }
-    for (const { id, row } of logged) {
-      const left = id === undefined ? 0 : audited.get(id) ?? 0
-      // An id may come back after a restart.
-      if (left > 0) audited.set(id, left - 1)
-      else add(ofAll, row)
+    for (const { row, ids, times } of logged.values()) {
+      for (const [n, id] of ids.entries()) {
+        const left = Number.isNaN(id) ? 0 : audited.get(id) ?? 0
+        // An id may come back after a restart.
+        if (left > 0) audited.set(id, left - 1)
+        else add(ofAll, rowOf({ ...row, time: times[n] }))
+      }
     }
     const rows = [...ofAll.values()].sort((a, b) => b.count - a.count)
     const texts = rows.map(({ count, status, reason, route, client, first, last }) =>
@@ -86,12 +97,16 @@ function rowOf ({ route = null, reason, client = null, status, time }: Record<st
   return { route, reason, client, status, count: 1, first: at, last: at }
 }
 
+const keyOf = ({ route, reason, client, status }: Row) => JSON.stringify([route, reason, client, status])
+
+/** An id of a request as a number, which two of them share only by chance. NaN if there is none. */
+const numberOf = (id: unknown) => id === undefined ? NaN : parseInt(hash('sha256', String(id)).slice(0, 12), 16)
+
 function add (rows: Map<string, Row>, row: Row) {
-  const { route, reason, client, status, first: at } = row
-  const key = JSON.stringify([route, reason, client, status])
-  const known = rows.get(key)
+  const { first: at } = row
+  const known = rows.get(keyOf(row))
   if (!known) {
-    rows.set(key, row)
+    rows.set(keyOf(row), row)
     return
   }
   known.count++
