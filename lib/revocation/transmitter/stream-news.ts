@@ -20,8 +20,10 @@ export const VERIFIED = 'verification'
 /** The beginning of the news that a verification was asked for. Its `state` follows. */
 const ASKED = 'asked '
 
-/** What tells a stream from others of its transmitter. Undefined: the settings do not say it. */
+/** What tells a stream from others of its transmitter or client. Undefined: the settings do not say it. */
 export interface StreamIdentity {
+  readonly delivery: 'push' | 'poll'
+  readonly pushUrl: string | undefined
   readonly clientId?: string | undefined
   readonly streamId?: string | undefined
   readonly endpoint?: string | undefined
@@ -33,8 +35,8 @@ export interface StreamIdentity {
  * have a stream of one transmitter. Its end is the transmitter.
  */
 export function streamNameOf (transmitter: string, identity: StreamIdentity): string {
-  const { clientId, streamId, endpoint, audience } = identity
-  const text = JSON.stringify([clientId, streamId, endpoint, audience])
+  const { clientId, streamId, delivery, pushUrl, endpoint, audience } = identity
+  const text = JSON.stringify([clientId, streamId, delivery, delivery === 'push' ? pushUrl : endpoint, audience])
   return `${hash('sha256', text, 'base64url').slice(0, 16)} ${transmitter}`
 }
 

@@ -49,11 +49,27 @@ t.test('What is asked for is the newest, whatever the clocks that asked', t => {
 })
 
 t.test('Streams of one transmitter have names of their own', t => {
-  const own = { clientId: 'c', streamId: 's', endpoint: 'https://t.example/poll', audience: 'a' }
+  const own = {
+    delivery: 'poll',
+    clientId: 'c',
+    streamId: 's',
+    pushUrl: 'https://a.example',
+    endpoint: 'https://t.example/poll',
+    audience: 'a'
+  } as const
   const name = streamNameOf('https://t.example', own)
   t.match(name, /^[\w-]{16} https:\/\/t\.example$/)
   t.equal(streamNameOf('https://t.example', { ...own }), name)
   const others = ['clientId', 'streamId', 'endpoint', 'audience'].map(member => ({ ...own, [member]: undefined }))
-  t.equal(new Set([own, ...others].map(given => streamNameOf('https://t.example', given))).size, 5)
+  const pushed = [undefined, 'https://a.example', 'https://b.example'].map(pushUrl =>
+    ({ ...own, delivery: 'push', pushUrl }) as const
+  )
+  t.equal(new Set([own, ...others, ...pushed].map(given => streamNameOf('https://t.example', given))).size, 8)
+  t.equal(streamNameOf('https://t.example', { ...own, pushUrl: undefined }), name, 'where nothing is pushed')
+  t.equal(
+    streamNameOf('https://t.example', { ...pushed[1]!, endpoint: undefined }),
+    streamNameOf('https://t.example', pushed[1]!),
+    'where nothing is polled'
+  )
   t.end()
 })
