@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
 /** Puts the clock that never goes back ahead of its time, until the end of the test. */
@@ -14,6 +15,12 @@ export const dayIn = (days: number): string => new Date(Date.now() + days * 86_4
 
 /** Unix seconds, without their fraction. */
 export const nowSeconds = (): number => Math.floor(Date.now() / 1000)
+
+/** Waits while the minute is nearly over: the newest nonce would be another one in the middle of a test. */
+export async function untilNonceStays (): Promise<void> {
+  const leftMs = 60_000 - Date.now() % 60_000
+  if (leftMs < 5000) await delay(leftMs)
+}
 
 /** Does the work with the wall clock moved by so many seconds. All that runs in this process sees it. */
 export async function atAnotherTime<T> (skewSeconds: number, work: () => Promise<T>): Promise<T> {

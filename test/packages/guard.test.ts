@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { createGuard, type GuardOptions, type NodeRequest, type RequestGuard } from '../../packages/holdfast/guard.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
+import { untilNonceStays } from '../helpers/clock.ts'
 
 const URL_ = 'https://api.test/orders?page=2'
 const ignore = () => {}
@@ -84,6 +85,7 @@ t.test('One request is judged once, however often it is checked.', async t => {
 
 t.test('A refusal is a whole answer, and an admission holds a newer nonce.', async t => {
   const { guard, client, request, idp } = await start(t, { dpop: { nonce: 'required' } })
+  await untilNonceStays()
   const first = await guard.check(request())
   if (first.admitted) return t.fail('there is no nonce')
   const nonce = first.headers['dpop-nonce']!

@@ -7,7 +7,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { holdfast, readSettings } from '../../holdfast.ts'
 import { startApp } from '../helpers/app.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, untilNonceStays } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { checkRequest } from '../helpers/check-request.ts'
 import { callGrpc, frame, openGrpc, type GrpcAnswer } from '../helpers/grpc-client.ts'
@@ -352,6 +352,7 @@ t.test('A new nonce reaches the client, and credentials the upstream if they are
         })
       )
     )
+  await untilNonceStays()
   const first = await put()
   t.match(first, { passed: false, headers: { 'www-authenticate': /use_dpop_nonce/ } })
   const accepted = await put(first.headers['dpop-nonce'])

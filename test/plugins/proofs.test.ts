@@ -8,7 +8,7 @@ import { isVerifiable } from '../../lib/guard/jose/public-key.ts'
 import { JWS_ALGS } from '../../lib/guard/jose/signature.ts'
 import { startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, callBearer, callDpop, dpopLines, expectRefusal, type Outcome } from '../helpers/call.ts'
-import { advanceClock, atAnotherTime } from '../helpers/clock.ts'
+import { advanceClock, atAnotherTime, untilNonceStays } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startFakeRedis } from '../helpers/fake-redis.ts'
 import { startIssuer, type Issuer } from '../helpers/issuer.ts'
@@ -221,6 +221,7 @@ t.test('12: with the replay store off a proof passes again', async t => {
 
 t.test('11: nonces', async t => {
   const bench = await prepare(t, { DPOP_NONCE: 'required' })
+  await untilNonceStays()
   const expectNonce = (outcome: Outcome, reason: RefusalReason, title: string) => {
     expectRefusal(t, outcome, reason, 'DPoP', title)
     t.strictSame(outcome.challenges.map(({ scheme, parameters }) => [scheme, Object.keys(parameters)]), [['DPoP', [

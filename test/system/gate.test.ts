@@ -12,7 +12,7 @@ import t, { type Test } from 'tap'
 import { isWithheldName } from '../../lib/gate/headers.ts'
 import { isIdentityName } from '../../lib/gate/identity-headers.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
-import { atAnotherTime } from '../helpers/clock.ts'
+import { atAnotherTime, untilNonceStays } from '../helpers/clock.ts'
 import { GATE_PROXIES } from '../helpers/gate-proxies.ts'
 import { expectRefused, openGatedSite, RULES, type GatedSite } from '../helpers/gated-site.ts'
 import { startIssuer } from '../helpers/issuer.ts'
@@ -253,6 +253,7 @@ async function tryRefusals (t: Test, site: GatedSite) {
 async function tryNonces (t: Test, site: GatedSite) {
   const { url, issuer, send, proofLines } = site
   const gate = await site.replaceGate(NONCES)
+  await untilNonceStays()
   const first = await send('/api/x', proofLines('/api/x'))
   expectRefused(t, site, first, 'nonce_missing', 'DPoP', 'a nonce is required')
   t.match(first.headers['dpop-nonce'], /^[\w-]{26}$/)
