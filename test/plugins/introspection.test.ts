@@ -452,6 +452,9 @@ t.test('The endpoint is found by discovery', async t => {
     IDP_INTROSPECTION_CACHE_SECONDS: 0
   })
   const advance = stopClock(t)
+  // One that it begins later by itself would be taken for that of a request.
+  await until('it looks by itself, once', () => asked.length > 0)
+  stopTimers(t, 1000)
   for (
     const bad of [undefined, {}, { introspection_endpoint: 7 }, {
       introspection_endpoint: 'http://tenant.example/introspect'
