@@ -91,10 +91,10 @@ function readEntry (entry: unknown, path: string, tell: Reading['tell']): unknow
 
 /**
  * A section whose own schema judges what is in it. A known member without a value counts as unset. Any other stays and
- * is refused, and so does one of a rule, or of a map such as its `claims`: left out, the rule would ask for less than
- * was written.
+ * is refused, and so does one of a rule, at any depth, or of a map such as its `claims`: left out, the rule would ask
+ * for less than was written.
  */
-function withoutUnset (part: Part, value: unknown): unknown {
+function withoutUnset (part: Part, value: unknown, isOfRule = part === RULE): unknown {
   const { items } = part
   if (Array.isArray(value)) return value.map(item => withoutUnset(items ?? part, item))
   if (items) return withoutUnset(items, value)
@@ -102,8 +102,8 @@ function withoutUnset (part: Part, value: unknown): unknown {
   const known = membersOf(part)
   const members = Object.entries(value).flatMap(([key, member]) => {
     if (!Object.hasOwn(known, key)) return [[key, member]]
-    const isUnset = member === undefined || (member === null && part !== RULE)
-    return isUnset ? [] : [[key, withoutUnset(known[key]!, member)]]
+    const isUnset = member === undefined || (member === null && !isOfRule)
+    return isUnset ? [] : [[key, withoutUnset(known[key]!, member, isOfRule)]]
   })
   return Object.fromEntries(members)
 }

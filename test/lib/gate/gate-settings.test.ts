@@ -176,6 +176,14 @@ t.test('Each mistake stops the start, with its line and the name of the member.'
         `config.yaml, line 7: gate.rules[0].${member} is null`
       ]
     ),
+    ...['methods', 'tools', 'onlyRuled', 'onlyCallable'].map((member): [gate: string, problem: string] => [
+      `gate:\n  rules:\n    - path: /a\n      mcp: { ${member}: }`,
+      `config.yaml, line 7: gate.rules[0].mcp.${member} is null`
+    ]),
+    [
+      'gate:\n  rules:\n    - path: /a\n      mcp: { tools: [a], arguments: }',
+      'config.yaml, line 7: gate.rules[0].mcp.arguments is null: it takes an object with one or more arguments'
+    ],
     [
       'gate:\n  rules:\n    - path: /a\n      claims: { role: admin, tenant: }',
       'config.yaml, line 7: gate.rules[0].claims is a mapping: the claim "tenant" takes a ' +
