@@ -157,7 +157,6 @@ export function createView (
   }
 
   return {
-    issuers: issuers ?? [],
     lifeSeconds,
     seconds,
     /**

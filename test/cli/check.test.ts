@@ -12,7 +12,7 @@ import { COMMANDS, tryStore } from '../../cli/stored-revocations.ts'
 import { bulk, startFakeRedis } from '../helpers/fake-redis.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { recordOf, writeRecord } from '../../lib/revocation/store/record.ts'
-import { RECORDS } from '../../lib/revocation/store/scripts.ts'
+import * as scripts from '../../lib/revocation/store/scripts.ts'
 import { newsEntry } from '../../lib/revocation/transmitter/stream-news.ts'
 import { startEventTransmitter, type EventTransmitter } from '../helpers/event-transmitter.ts'
 import { AUDIENCE, startIssuer } from '../helpers/issuer.ts'
@@ -557,7 +557,7 @@ t.test(
     t.equal(await codeAt(store), 0)
     const add = (event: string, at: number) => {
       const news = newsEntry({ sender: remote.url, stream: `st ${remote.url}`, event, at })
-      return server.command('HSET', RECORDS, news.key, writeRecord(recordOf(news, { heard: at, life: 1, now: at })))
+      return server.command('HSET', scripts.RECORDS, news.key, writeRecord(recordOf(news, { heard: at, life: 1, now: at })))
     }
     await add('verification', 1_800_000_600)
     await add('enabled', 1_800_000_700)
@@ -571,6 +571,8 @@ t.test(
       '~{holdfast:revocation}:*',
       ...COMMANDS.map(name => `+${name.toLowerCase()}`)
     )
+    const called = JSON.stringify(scripts).matchAll(/redis\.call\(\W*(\w+)/g)
+    t.strictSame([...called].map(([, name]) => name!).filter(name => !COMMANDS.includes(name)), [])
     const rights = COMMANDS.map(name => `+${name.toLowerCase()}`).join(' ')
     t.ok(textOf('docs/reference/store.md').includes(`~{holdfast:revocation}:* ${rights}\n`))
     const revoker = `redis://revoker:hunter2@127.0.0.1:${server.port}`
@@ -582,8 +584,8 @@ t.test(
     }
     await server.command('ACL', 'SETUSER', 'revoker', '-eval')
     t.equal(await codeAt(revoker), 1)
-    await server.command('DEL', RECORDS)
-    await server.command('SET', RECORDS, 'x')
+    await server.command('DEL', scripts.RECORDS)
+    await server.command('SET', scripts.RECORDS, 'x')
     t.equal(await codeAt(store), 1, 'its records are of another kind')
     t.equal(await codeAt(`redis://127.0.0.1:${await freePort()}`), 1, 'it is away')
   }
