@@ -1,12 +1,8 @@
-/* global navigator */
 import { element } from './dom.js'
 import { jwtView, row } from './members.js'
 
-const ONCE = ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.'
-
 /** A request as it was sent, with its answer. */
-export function exchangeView (exchange, claims, number, isOpen, announce) {
-  const { method, url, status, statusText, sent, received, body } = exchange
+export function exchangeView ({ method, url, status, statusText, sent, received, body }, claims, number, isOpen) {
   const token = sent.authorization?.split(' ')[1]
   return element(
     'details',
@@ -19,7 +15,7 @@ export function exchangeView (exchange, claims, number, isOpen, announce) {
       ' ',
       element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status || ''} ${statusText}`)
     ),
-    element('div', { className: 'part' }, element('h4', 'Sent'), exchange.curl && copyButton(exchange, announce)),
+    element('h4', 'Sent'),
     headersView(`${method} ${url}`, sent),
     sent.dpop && [element('h4', 'Proof'), jwtView(sent.dpop, claims)],
     token &&
@@ -32,22 +28,6 @@ export function exchangeView (exchange, claims, number, isOpen, announce) {
     status > 0 && [element('h4', 'Answer'), headersView(`${status} ${statusText}`, received)],
     body && element('pre', { tabindex: '0', 'aria-label': 'Body of the answer' }, pretty(body))
   )
-}
-
-function copyButton (exchange, announce) {
-  return element('button', {
-    type: 'button',
-    className: 'small',
-    click: async ({ target }) => {
-      const isCopied = await navigator.clipboard.writeText(exchange.curl).then(() => true, () => false)
-      target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
-      announce(
-        isCopied
-          ? `The request is copied as a curl command.${exchange.sent.dpop ? ONCE : ''}`
-          : 'The browser did not allow the page to copy.'
-      )
-    }
-  }, 'Copy as curl')
 }
 
 function headersView (firstLine, headers) {

@@ -4,7 +4,6 @@ import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
-import { curlLine, headerWords } from './curl-line.ts'
 import { OWN_CALL } from './own-calls.ts'
 import { SAMPLES } from './samples.ts'
 
@@ -115,5 +114,5 @@ async function tokenFor (
 }
 
 function curl (url: string, headers: Record<string, string>): string {
-  return curlLine('GET', url, ...headerWords(Object.entries(headers)))
+  return ['curl -i', url, ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`)].join(' ')
 }
