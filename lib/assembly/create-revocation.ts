@@ -25,6 +25,7 @@ export type RevocationEvent =
   /** The store is the memory of the process. */
   | { readonly name: 'revocation_in_memory' }
   /** The log of an earlier version has become records. */
+  | { readonly name: 'revocation_taken_over', readonly hosts: readonly string[] }
   /**
    * Tokens of its subjects are refused until then, or until an operator undoes it. Its sender may have sent others in
    * the last minute.
@@ -147,7 +148,8 @@ export async function createRevocation (options: RevocationPartsOptions) {
       onChange: reason =>
         onEvent(
           reason === null ? { name: 'revocation_available', hosts } : { name: 'revocation_unavailable', reason, hosts }
-        )
+        ),
+      onTakeOver: () => onEvent({ name: 'revocation_taken_over', hosts })
     })
   }
 

@@ -27,7 +27,8 @@ const WARNINGS: ReadonlySet<GuardEvent['name']> = new Set([
   'stream_changed',
   'stream_without_subjects',
   'stream_differs',
-  'event_ahead'
+  'event_ahead',
+  'revocation_taken_over'
 ])
 
 /** What the name of an event does not say. */
@@ -36,6 +37,7 @@ const SENTENCES: { readonly [Name in GuardEvent['name']]?: string } = {
   issuer_spelled_otherwise:
     'The provider spells its issuer otherwise, and idp.tokenProfile is rfc9068: set the issuer as it is spelled, or ' +
     'its tokens are refused',
+  revocation_taken_over: 'Instances of the version before must be gone: they do not hear what is revoked from now on',
   stream_without_subjects:
     'The transmitter sends nothing until subjects are added to its stream: its default_subjects is NONE',
   stream_differs: 'The stream is not as the settings want it: `holdfast stream --ensure` mends it, or says what does',

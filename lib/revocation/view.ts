@@ -157,6 +157,7 @@ export function createView (
   }
 
   return {
+    issuers: issuers ?? [],
     lifeSeconds,
     seconds,
     /**

@@ -24,6 +24,7 @@ export function startStoreReader (
     ...given
   })
   const changes: Array<string | null> = []
+  const takenOver: string[] = []
   const store = createRedisStore({
     open,
     surroundings,
@@ -32,7 +33,8 @@ export function startStoreReader (
     staleSeconds,
     onChange: change => {
       changes.push(change)
-    }
+    },
+    onTakeOver: () => takenOver.push('taken over')
   })
   t.teardown(() => store.close())
   return {
@@ -40,6 +42,7 @@ export function startStoreReader (
     view,
     clock,
     changes,
+    takenOver,
     isRevoked: (key: string, issuedAt = now() - 10) =>
       view.revocationOf({ keys: [key], issuedAt, loginAt: undefined }) !== undefined,
     isLoaded: () => store.ageMs() !== Infinity,

@@ -1,6 +1,8 @@
 import t from 'tap'
 import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
+import { skipRedis, startRedis } from '../helpers/redis.ts'
 import { RECEIVER, startRevocation as start, startTransmitter } from '../helpers/revocation-site.ts'
+import { until } from '../helpers/until.ts'
 
 t.test('A token of a revoked user is refused from the moment of the answer on, and a newer one passes', async t => {
   const { issuer, transmitter, ask, push, reasons } = await start(t)
@@ -103,4 +105,17 @@ t.test("An event about a user's 21st group, or 25th sid, is obeyed", async t => 
     await ask(sids),
     await ask(issuer.token({ iat, groups: many('g', 20), sid: many('s', 24) }))
   ], [401, 401, 200])
+})
+
+t.test('A log of the version before that was taken over is logged, once', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const store = `redis://127.0.0.1:${server.port}`
+  await server.command('XADD', '{holdfast:revocation}:log', '*', 'e', '{}')
+  const startOne = async () => {
+    const { log, url } = await start(t, { revocation: () => ({ operators: { scope: 'revoke' }, store }) })
+    await until('it is ready', async () => (await fetch(`${url}/health/ready`)).status === 200)
+    return log.filter(({ event }) => event === 'revocation_taken_over').map(({ level, hosts }) => [level, hosts])
+  }
+  t.strictSame(await startOne(), [[40, [`127.0.0.1:${server.port}`]]])
+  t.strictSame(await startOne(), [])
 })

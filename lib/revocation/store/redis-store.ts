@@ -7,6 +7,7 @@ import { createRedisCalls } from './redis-calls.ts'
 import { createRedisWriter } from './redis-writer.ts'
 import { CHANGES } from './scripts.ts'
 import type { RevocationStore } from './store.ts'
+import { takeOverLog } from './take-over.ts'
 
 const RETRY_MS = 100
 /** A wait for news. It is shorter than the time after which a connection counts as dead. */
@@ -35,15 +36,16 @@ export interface RedisStoreOptions {
   readonly staleSeconds: number
   /** Called once for each change: with the fault if the store cannot be read, with null if it can. */
   readonly onChange: (fault: string | null) => void
+  /** Called once the log of an earlier version has become records. */
+  readonly onTakeOver?: () => void
 }
 
 /**
  * A store that instances share: records in Redis, which each instance reads once, and then hears of each change. It
  * notices what the store has lost, and gives back what it knows.
  */
-export function createRedisStore (
-  { open, surroundings, clock, view, staleSeconds, onChange }: RedisStoreOptions
-): RevocationStore {
+export function createRedisStore (options: RedisStoreOptions): RevocationStore {
+  const { open, surroundings, clock, view, staleSeconds, onChange } = options
   const { steadyMs, after, randomBytes } = surroundings
   const patienceMs = staleSeconds * 1000
   const randomText = () => randomBytes(12).toString('base64url')
@@ -55,6 +57,7 @@ export function createRedisStore (
   let fault: string | null = null
   /** The next page of the records. Undefined once all were read. */
   let cursor: string | undefined = '0'
+  let isTakenOver = false
   let isRestoring = false
   /** The epoch that was seen last, and the last one that had stayed for long enough: then no instance is restoring. */
   let epoch = ''
@@ -142,6 +145,7 @@ export function createRedisStore (
       cursor = '0'
       return
     }
+    isTakenOver ||= await takeOverLog({ call, calls, view }, options.onTakeOver)
     // What others say meanwhile need not be said.
     if (page.isWhole && view.backlog.hasSome()) {
       await calls.restore(call, forMs(STEP_MS, own), isRestoring ? patienceMs : undefined)

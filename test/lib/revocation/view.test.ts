@@ -643,7 +643,7 @@ t.test('What is kept for longer here is said to the store, and a part of a recor
     hear(KEY, record({ at: NOW + ahead }, { life: 50 }), 1, false)
     t.equal(hasUnsaid(), ahead > 0, 'what is over stays over, and what is dated ahead is not')
   }
-  const { hear, lose, hasUnsaid, sweep, size, pass } = start()
+  const { hear, lose, hasUnsaid, sweep, size, pass, issuers } = start()
   hear(KEY, record({ effect: 'block' }), 1)
   hear(KEY, record(), 2, false)
   lose(1)
@@ -653,6 +653,7 @@ t.test('What is kept for longer here is said to the store, and a part of a recor
   pass(111)
   hear(KEY, record({ effect: 'block', at: NOW + 1 }), 3)
   t.equal(size(), 7, 'each change looks at four more')
+  t.strictSame([issuers, start({ issuers: undefined }).issuers], [[A], []])
 })
 
 t.test('Nothing refuses for longer where our clock was behind when we started', async t => {

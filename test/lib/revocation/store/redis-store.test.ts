@@ -89,6 +89,83 @@ async function loadInstance (...given: Parameters<typeof startInstance>) {
 
 const loadTwo = (t: Test, port: number) => Promise.all([loadInstance(t, port), loadInstance(t, port)])
 
+const LOG = '{holdfast:revocation}:log'
+const LONG = 's'.repeat(300)
+
+t.test('A log of the version before becomes records, once, and is in force from the first answer on', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const clockMs = 1_700_000_000_000
+  const row = (sub: string, effect: string, given: object = {}) =>
+    server.command(
+      'XADD',
+      LOG,
+      '*',
+      'e',
+      JSON.stringify({ ...entry(sub), effect, recordedAt: 1, t: clockMs - 10_000, ...given })
+    )
+  const at = now()
+  await row('cut', 'cutoff')
+  // The life of an entry is so long that a slow machine does not end it.
+  const lifeSeconds = 10_000
+  await row('ended', 'end', { at: at - 8500, t: clockMs - 8_500_000 })
+  await row('over', 'end', { at: at - 20_000, t: clockMs - 20_000_000 })
+  await row('blocked', 'block', { at: at - 5, t: clockMs - 50_000_000 })
+  await row('lifted', 'block', { at: at - 5, also: at - 1 })
+  await row('undone', 'block', { at: at - 5 })
+  await row('undone', 'undo')
+  await row('early', 'block', { at: at - 5 })
+  await row('early', 'undo', { at: at - 9 })
+  await row('again', 'block', { at: at - 5 })
+  await row('again', 'undo')
+  await row('again', 'cutoff')
+  await row('login', 'cutoff', { also: at })
+  await row('other', 'cutoff', { standing: 'other', sender: 'https://t.example', at: at - 12 })
+  await row('long', 'end', { key: keyOf(['sub', ISSUER, LONG]).split(' ').slice(0, 2).join(' ') })
+  await row('stream', 'state', { key: `stream ${ISSUER}`, event: 'paused' })
+  await row('untimed', 'end', { t: 'x' })
+  await row('undated', 'end', { at: 'x' })
+  for (const text of ['{', '{}']) await server.command('XADD', LOG, '*', 'e', text)
+  for (const [name, text] of [['clock', clockMs], ['epoch', 'e'], ['cleaned', '0-0']]) {
+    await server.command('SET', `{holdfast:revocation}:${name}`, String(text))
+  }
+  const news: string[] = []
+  const instances = [1, 2].map(() =>
+    startInstance(
+      t,
+      server.port,
+      { lifeSeconds, transmitters: [ISSUER], onNews: ({ event }) => news.push(event) },
+      at - 10
+    )
+  )
+  await Promise.all(instances.map(({ loaded }) => loaded()))
+  let ahead = 0
+  const surroundings = {
+    ...patientWriters,
+    now: () => now() + ahead,
+    steadyMs: () => processSurroundings.steadyMs() + ahead * 1000
+  }
+  const late = await loadInstance(t, server.port, { lifeSeconds, surroundings }, at - 10)
+  for (const instance of [...instances, late]) {
+    t.strictSame(
+      ['cut', 'ended', 'over', 'blocked', 'lifted', 'undone', 'early', 'again', 'login', 'other', LONG].map(instance.isRevoked),
+      [true, true, false, true, false, false, false, true, true, true, true]
+    )
+    t.ok(instance.view.revocationOf({ keys: [k('login')], issuedAt: at + 5, loginAt: at }))
+    t.notOk(instance.view.revocationOf({ keys: [k('cut')], issuedAt: at + 5, loginAt: at }))
+  }
+  t.ok(instances.some(({ takenOver }) => takenOver.length === 1))
+  t.strictSame(late.takenOver, [])
+  t.ok(news.includes('paused'))
+  const names = ['log', 'clock', 'epoch', 'cleaned'].map(name => `{holdfast:revocation}:${name}`)
+  t.equal(await server.command('EXISTS', ...names), '0')
+  for (const sub of ['untimed', 'undated']) t.equal(await server.command('HEXISTS', RECORDS, k(sub)), '0', sub)
+  ahead = 2000
+  await until('an entry keeps its age', () => !late.isRevoked('ended'))
+  t.equal(late.isRevoked('cut'), true)
+})
+
 t.test('An instance that has missed changes reads the records again, and goes on answering', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
   const [one, two] = await loadTwo(t, server.port)
@@ -272,6 +349,52 @@ t.test('An instance passes its own rows only if it has read all before them', { 
   const answer = await redis.eval(READ, 4, ...names, 'me', 2, 3, 'c', 0, 'c', '0-0', 9, '', 1) as string[]
   const [place, , ...news] = answer.slice(8)
   t.strictSame([place, news], [await redis.hget(STATE, 'last'), [k('u1'), text]])
+})
+
+/** The log of the version before: each row ends a session of its own. */
+async function writeLog (t: Test, port: number, size: number) {
+  const redis = new Redis(port)
+  t.teardown(() => redis.disconnect())
+  const rows = redis.pipeline()
+  for (let n = 0; n < size; n++) {
+    rows.xadd(LOG, '*', 'e', JSON.stringify({ ...entry(`u${n}`), effect: 'end', t: 1000 }))
+  }
+  await rows.set('{holdfast:revocation}:clock', '1000').exec()
+  return redis
+}
+
+t.test('A log of many rows is taken over whole, though the store is emptied meanwhile', { skip: skipRedis }, async t => {
+  const server = await startRedis(t)
+  const redis = await writeLog(t, server.port, 501)
+  const link = interceptedLink(server.port)
+  let readings = 0
+  link.before = async command => {
+    if (command === 'xrange' && readings++ === 0) await redis.del(INSTANCES)
+  }
+  const one = await loadInstance(t, server.port, { open: link.open })
+  t.strictSame(['u0', 'u499', 'u500'].map(one.isRevoked), [true, true, true])
+  t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), one.takenOver.length], [501, 0, 1])
+  t.ok(readings > 2, 'the first attempt removed nothing')
+})
+
+t.test('A log of which one instance took over a part before it ended is taken over whole by the next', {
+  skip: skipRedis
+}, async t => {
+  const server = await startRedis(t)
+  const redis = await writeLog(t, server.port, 1001)
+  const link = interceptedLink(server.port)
+  let merges = 0
+  link.before = async (_command, script) => {
+    if (script !== MERGE || ++merges < 2) return
+    first.close()
+    throw new Error('the process has ended')
+  }
+  const first = startInstance(t, server.port, { open: link.open })
+  await until('a part is taken over', () => merges === 2)
+  t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), first.isLoaded()], [500, 1, false])
+  const next = await loadInstance(t, server.port)
+  t.strictSame(['u0', 'u500', 'u1000'].map(next.isRevoked), [true, true, true])
+  t.strictSame([await redis.hlen(RECORDS), await redis.exists(LOG), next.takenOver.length], [1001, 0, 1])
 })
 
 t.test('The moment of an operator is the later of our clock and that of the store', { skip: skipRedis }, async t => {
