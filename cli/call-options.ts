@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { flag, list, splitPair, text, type Arguments, type Tool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
@@ -21,6 +22,11 @@ const options = {
   'client-secret': { ...text, value: 'TEXT', says: 'preferably from the environment', env: 'CALL_CLIENT_SECRET' },
   body: { ...text, value: 'form|json', says: 'how the token request is sent; default: form' },
   param: { ...list, value: 'NAME=VALUE', says: 'one more parameter of the token request, such as resource=URI' },
+  resolve: {
+    ...list,
+    value: 'HOST:PORT:ADDRESS',
+    says: 'connect to this address for that host and port, as curl does'
+  },
   header: { ...list, value: '"NAME: VALUE"', says: 'one more header of the call' },
   json: { ...text, value: 'JSON', says: 'the body of the call; default: POST' },
   'no-token': { ...flag, says: 'call without a token' },
@@ -72,7 +78,7 @@ export function readCallOptions (
   const headers = Object.fromEntries((values.header ?? []).map(line => splitPair('--header', line, ':')))
   const isGiven = (header: string) => Object.keys(headers).some(name => name.toLowerCase() === header)
   if (isGiven('host')) {
-    throw new BadUsage('--header sends no Host: --url sets it')
+    throw new BadUsage('--header sends no Host: --url sets it, and --resolve the address to connect to')
   }
   const call = {
     method: rest.method ?? (json === undefined ? 'GET' : 'POST'),
@@ -81,6 +87,7 @@ export function readCallOptions (
     dpop: values.dpop === true,
     headers: { ...json !== undefined && !isGiven('content-type') && JSON_TYPE, ...headers },
     full: values.full === true,
+    addresses: values.resolve && new Map(values.resolve.map(readAddress)),
     /** An existing one; null for a call without one. */
     token: values['no-token'] === true ? null : env['CALL_TOKEN'] || undefined,
     issuer: issuer ?? local?.issuer ?? '',
@@ -105,6 +112,12 @@ export function readCallOptions (
     )
   }
   return { ...call, body } as const
+}
+
+function readAddress (given: string): [authority: string, address: string] {
+  const [, authority = '', address = ''] = /^([^:]+:\d+):\[?([^\]]+)\]?$/.exec(given) ?? []
+  if (isIP(address) === 0) throw new BadUsage(`--resolve ${given} is not HOST:PORT:ADDRESS`)
+  return [authority.toLowerCase(), address]
 }
 
 function target (positionals: readonly string[]): { method: string | undefined, path: string } {

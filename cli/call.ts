@@ -27,7 +27,7 @@ interface Made {
 
 /** Gets a token, unless there is to be none, and calls the API with it. */
 export async function makeCall (options: CallOptions, env: NodeJS.ProcessEnv, paint: Paint): Promise<Made> {
-  const { method, url, headers, payload } = options
+  const { method, url, headers, payload, addresses } = options
   const sent: string[] = []
   const key = options.dpop ? await createProofKey() : undefined
   const token = await obtainToken(options, key, env, paint, sent)
@@ -40,7 +40,10 @@ export async function makeCall (options: CallOptions, env: NodeJS.ProcessEnv, pa
       Authorization: `${key ? 'DPoP' : 'Bearer'} ${token}`,
       ...key && { DPoP: await createProof(key, { method, url, nonce, token }) }
     }
-    const shown = await exchange({ method, url, headers: { ...credentials, ...headers }, body: payload }, env)
+    const shown = await exchange(
+      { method, url, headers: { ...credentials, ...headers }, body: payload, addresses },
+      env
+    )
     const proof = shown.requestHeaders['DPoP']
     if (proof !== undefined) sent.push(title(paint, 'Proof') + showJwt(paint, proof, seconds()))
     sent.push(

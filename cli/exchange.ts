@@ -1,4 +1,5 @@
 import { validateHeaderValue } from 'node:http'
+import { isIP, type LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { asObject, parseJson } from './input.ts'
 
@@ -8,20 +9,24 @@ export type Exchange = Awaited<ReturnType<typeof exchange>>
 /** The other side gave no answer that could be used; the message says which side and why. */
 export class NoAnswer extends Error {}
 
+/** The IP address of a host with its port, such as `api.example:443`, in the place of that of DNS. */
+export type Addresses = ReadonlyMap<string, string>
+
 const DEADLINE_MS = 15_000
 const MAX_CHARACTERS = 1_000_000
 
 /** Follows no redirect: the proof is for one URL, and the token for one API. */
 export async function exchange (
-  { method, url, headers = {}, body }: {
+  { method, url, headers = {}, body, addresses }: {
     method: string,
     url: string,
     headers?: Record<string, string>,
-    body?: string
+    body?: string,
+    addresses?: Addresses
   },
   env: NodeJS.ProcessEnv
 ) {
-  const dispatcher = await wayTo(url, env)
+  const dispatcher = await wayTo(url, env, addresses)
   try {
     // fetch would show the value of a header that cannot be sent, and it may be a token.
     for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value.trim())
@@ -73,12 +78,20 @@ export function readObject ({ body }: Exchange): Record<string, unknown> {
 }
 
 /** The built-in fetch of Node 20 and 22 knows nothing of proxies. */
-async function wayTo (url: string, env: NodeJS.ProcessEnv): Promise<Dispatcher | undefined> {
+async function wayTo (
+  url: string,
+  env: NodeJS.ProcessEnv,
+  addresses: Addresses | undefined
+): Promise<Dispatcher | undefined> {
   const [httpProxy, httpsProxy, noProxy] = ['http_proxy', 'https_proxy', 'no_proxy']
     .map(name => env[name] ?? env[name.toUpperCase()] ?? '') as [string, string, string]
-  if (httpProxy + httpsProxy === '' || isLoopback(url)) return undefined
-  const { EnvHttpProxyAgent } = await import('undici')
-  return new EnvHttpProxyAgent({ httpProxy, httpsProxy, noProxy })
+  const { hostname, port, protocol } = new URL(url)
+  const address = addresses?.get(`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`)
+  if (address === undefined && (httpProxy + httpsProxy === '' || isLoopback(url))) return undefined
+  const { Agent, EnvHttpProxyAgent } = await import('undici')
+  if (address === undefined) return new EnvHttpProxyAgent({ httpProxy, httpsProxy, noProxy })
+  const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address, family: isIP(address) }])
+  return new Agent({ connect: { lookup } })
 }
 
 function isLoopback (url: string): boolean {

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
-import { exchange, exchangeWithNonce, NoAnswer, readObject } from './exchange.ts'
+import { exchange, exchangeWithNonce, NoAnswer, readObject, type Addresses } from './exchange.ts'
 
 export type ProofKey = Awaited<ReturnType<typeof createProofKey>>
 
@@ -50,6 +50,7 @@ interface TokenInput {
   parameters: ReadonlyArray<readonly [string, string]>
   /** Asks for a token bound to this key. */
   key?: ProofKey
+  addresses?: Addresses
 }
 
 /**
@@ -57,8 +58,8 @@ interface TokenInput {
  * what was sent, without the secret.
  */
 export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv) {
-  const { issuer, clientId, clientSecret, audience, scope, key } = input
-  const { url, usesBasic } = await discover(issuer, env)
+  const { issuer, clientId, clientSecret, audience, scope, key, addresses } = input
+  const { url, usesBasic } = await discover(issuer, env, addresses)
   const parameters: Record<string, string> = {
     grant_type: 'client_credentials',
     ...audience !== undefined && { audience },
@@ -73,7 +74,7 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv) {
   const body = isJson ? JSON.stringify(parameters) : String(new URLSearchParams(parameters))
   const { answer } = await exchangeWithNonce(async nonce => {
     if (key !== undefined) headers['dpop'] = await createProof(key, { method: 'POST', url, nonce })
-    return exchange({ method: 'POST', url, headers: { ...headers }, body }, env)
+    return exchange({ method: 'POST', url, headers: { ...headers }, body, addresses }, env)
   })
   const token = readObject(answer)['access_token']
   delete parameters['client_secret']
@@ -81,9 +82,13 @@ export async function requestToken (input: TokenInput, env: NodeJS.ProcessEnv) {
 }
 
 /** The token endpoint, and whether it takes the secret in a header: if it names no method, it does (RFC 8414). */
-async function discover (issuer: string, env: NodeJS.ProcessEnv): Promise<{ url: string, usesBasic: boolean }> {
+async function discover (
+  issuer: string,
+  env: NodeJS.ProcessEnv,
+  addresses: Addresses | undefined
+): Promise<{ url: string, usesBasic: boolean }> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const answer = await exchange({ method: 'GET', url }, env)
+  const answer = await exchange({ method: 'GET', url, addresses }, env)
   const { token_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = readObject(answer)
   if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) {
     return { url: endpoint, usesBasic: !Array.isArray(methods) || !methods.includes('client_secret_post') }

@@ -214,17 +214,23 @@ t.test('A provider that takes the secret only in a header gets it there, and it 
   t.notMatch(text, /[^\P{Cc}\n]/u, 'and an answer does not steer the terminal')
 })
 
-t.test('A proxy is asked for another machine, and a Host line is refused.', async t => {
+t.test('--resolve names the address of a host, and a Host line is refused.', async t => {
   const { port } = new URL(local.url)
+  const env = { CALL_TOKEN: 'opaque', HTTP_PROXY: 'http://127.0.0.1:1' }
+  const ask = (...argv: string[]) => run(undefined, [`http://api.example:${port}/api/public`, ...argv], env)
+  t.equal((await ask('--resolve', `other.example:${port}:127.0.0.2`, '--resolve', `API.example:${port}:127.0.0.1`)).code, 0)
+  t.equal((await ask('--resolve', 'api.example:1:127.0.0.1')).code, 1, 'of another port')
   const proxy = await startConnectProxy()
   t.teardown(() => proxy.close())
-  const env = { CALL_TOKEN: 'opaque', HTTP_PROXY: proxy.url }
-  const ask = (...argv: string[]) => run(undefined, [`http://api.example:${port}/api/public`, ...argv], env)
-  t.equal((await ask()).code, 0, 'by a proxy')
+  env.HTTP_PROXY = proxy.url
+  t.equal((await ask('--resolve', 'api.example:1:127.0.0.1')).code, 0, 'by a proxy')
   for (const host of ['localhost', '127.0.0.1']) {
     t.equal((await run(undefined, [`http://${host}:${port}/api/public`], env)).code, 0, host)
   }
+  // Not recorded: something may listen there.
+  await call(['https://api.example/', '--resolve', 'api.example:443:127.0.0.1'], { env, out: { write () {} }, tenants: [] })
   t.strictSame(proxy.tunnels, [`api.example:${port}`], 'this machine is asked without one')
+  t.equal((await ask('--resolve', `api.example:${port}:localhost`)).code, 1)
   t.equal((await ask('--header', 'host: other.example')).code, 1)
 })
 

@@ -41,8 +41,10 @@ const tenantOf = (url: string) => ({
 const [FIRST, SECOND] = [tenantOf('http://localhost:8000'), tenantOf('http://localhost:8001/')]
 
 t.test('What a call does is said by options, else by the environment, else by a tenant.', async () => {
-  const options = (values: object, positionals: string[], env: NodeJS.ProcessEnv = {}, tenants?: Tenant[]) =>
-    readCallOptions({ values, positionals }, env, tenants)
+  const options = (values: object, positionals: string[], env: NodeJS.ProcessEnv = {}, tenants?: Tenant[]) => {
+    const { addresses = [], ...rest } = readCallOptions({ values, positionals }, env, tenants)
+    return { ...rest, addresses: [...addresses] }
+  }
   const given = {
     url: 'https://a.example/',
     issuer: 'https://i.example',
@@ -70,6 +72,9 @@ t.test('What a call does is said by options, else by the environment, else by a 
   told(options, { ...open, json: '{' }, ['/b'])
   told(options, { ...open, header: ['HOST: x'] }, ['/b'])
   for (const body of ['form', 'json', 'xml', '']) told(options, { ...open, body }, ['/b'])
+  for (
+    const address of ['A.example:443:127.0.0.1', 'a:1:[::1]', 'a:1:::1', 'a:1:b', 'a:b:127.0.0.1', ':1:127.0.0.1', 'xa:1:[::1]x']
+  ) told(options, { ...open, resolve: [address] }, ['/b'])
   for (
     const words of [
       [],
