@@ -39,12 +39,14 @@ export async function checkProvider (
   const session = createTransport(settings.proxies).open()
   const timed = timedSession(session, offsets, nowMs)
   let asked = ''
+  let body: Buffer = Buffer.alloc(0)
   const watched: ProviderSession = {
     close: session.close,
     async send (url) {
       asked = url
       const answer = await timed.send(url)
       findings.push(fine(`GET ${url} answered ${answer.status}.`))
+      body = answer.body
       return answer
     }
   }
@@ -60,7 +62,10 @@ export async function checkProvider (
         )
       )
     }
-    findings.push(...judgeKeys(await fetchKeySet(address, watched, [], algs), algs, mayHaveNone))
+    findings.push(
+      ...judgeKeys(await fetchKeySet(address, watched, [], algs), algs, mayHaveNone),
+      ...judgeEdwards(body, algs)
+    )
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     findings.push(failedCall(error.word, `The keys could not be fetched: GET ${asked}: ${failureText(error)}`))
@@ -72,7 +77,8 @@ export async function checkProvider (
 
 async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone: boolean): Promise<Finding[]> {
   try {
-    return judgeKeys(await readKeySet(await readFile(path), [], algs), algs, mayHaveNone)
+    const document = await readFile(path)
+    return [...judgeKeys(await readKeySet(document, [], algs), algs, mayHaveNone), ...judgeEdwards(document, algs)]
   } catch (error) {
     return [
       fault(
@@ -84,6 +90,22 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone:
       )
     ]
   }
+}
+
+/** The same algorithm has two names (RFC 8037, RFC 9864), and that of a token is compared literally. */
+function judgeEdwards (document: Buffer, algs: readonly JwsAlg[]): Finding[] {
+  const { keys } = JSON.parse(String(document)) as { readonly keys: ReadonlyArray<{ readonly alg?: unknown } | null> }
+  const [named, other] = algs.includes('EdDSA') ? ['Ed25519', 'EdDSA'] : ['EdDSA', 'Ed25519']
+  if (!algs.includes(other as JwsAlg) || algs.includes(named as JwsAlg)) return []
+  return keys.some(key => key?.alg === named)
+    ? [
+        warning(
+          `A key of its set is for ${named}, and IDP_ALGS names ${other} alone: a token whose header says ${named} ` +
+            'is refused.',
+          `Add ${named} to IDP_ALGS.`
+        )
+      ]
+    : []
 }
 
 function judgeKeys ({ keys, passedOver }: KeySet, algs: readonly JwsAlg[], mayHaveNone: boolean): Finding[] {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { holdsKey } from '../lib/base/printable.ts'
 import { NO_TLS_SOCKET, withoutSecrets } from '../lib/settings/problems.ts'
 import { SettingsError } from '../lib/base/settings-error.ts'
@@ -12,6 +13,7 @@ import { startWarnings } from '../lib/settings/start-report.ts'
 import { runTool, type Tool, type World } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { checkFiles, faultsOfSettings, findingsOrFaults } from './check-files.ts'
+import { checkImports } from './check-imports.ts'
 import { checkIntrospection } from './check-introspection.ts'
 import { checkProvider, DOMAIN_WITH_SCHEME } from './check-provider.ts'
 import { checkRevocation } from './check-revocation.ts'
@@ -81,6 +83,7 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
       report('Replay store', await findingsOrFaults(() => checkStore(settings)))
       for (const [name, findings] of await checkRevocation(settings)) report(name, findings)
     }
+    report('Packages', checkImports(join(import.meta.dirname, '..')))
     const faults = found.filter(({ kind }) => kind === 'fault')
     out.write(title(paint, 'Result') + showResult(faults, found.some(({ kind }) => kind === 'warning'), paint))
     return faults.length === 0 ? 0 : 1

@@ -10,19 +10,36 @@ export function unreached (explanation: ToldExplanation): ToldExplanation {
 }
 
 /**
- * A CORS preflight that is answered before any guard: a browser asks whether a page may send another request, and never
- * sends credentials with it. Any other request keeps its explanation.
+ * Explains a CORS preflight: a browser asks whether a page may send another request, and never sends credentials with
+ * it. Any other request keeps its explanation.
  */
 export function explainPreflight (
   explanation: ToldExplanation,
   request: CapturedRequest,
-  { gate, server: { corsOrigins = [] } }: Pick<Settings, 'gate' | 'server'>
+  { gate, server: { corsOrigins } }: Pick<Settings, 'gate' | 'server'>
 ): ToldExplanation {
+  const { method, target } = request
   const origin = headerOf(request, 'origin')
-  const isPreflight = request.method === 'OPTIONS' && origin !== undefined &&
-    headerOf(request, 'access-control-request-method') !== undefined
-  // A proxy that asks gets the answer of the rules.
-  const isAnswered = isPreflight && (!gate || gate.upstream !== undefined) &&
-    corsOrigins.some(allowed => allowed === '*' || allowed.toLowerCase() === origin.toLowerCase())
-  return isAnswered ? { ...unreached(explanation), verdict: 'accepted', refusal: undefined } : explanation
+  const asked = headerOf(request, 'access-control-request-method')
+  if (method !== 'OPTIONS' || origin === undefined || asked === undefined) return explanation
+  const isAsked = gate !== undefined && gate.upstream === undefined
+  const isAllowed = !isAsked &&
+    corsOrigins?.some(allowed => allowed === '*' || allowed.toLowerCase() === origin.toLowerCase())
+  if (isAllowed) return { ...unreached(explanation), verdict: 'accepted', refusal: undefined }
+  if (!explanation.refusal) return explanation
+  return {
+    ...explanation,
+    refusal: {
+      ...explanation.refusal,
+      meaning: 'This is a CORS preflight. A browser sends it without credentials before the request of a page.',
+      cause: isAsked
+        ? 'A proxy asks about it, and CORS_ORIGINS changes nothing there.'
+        : corsOrigins
+          ? 'CORS_ORIGINS does not name the origin of the page.'
+          : 'CORS_ORIGINS is not set, so no preflight is answered.',
+      cure: isAsked
+        ? `Write a rule: { path: ${target.split('?', 1)[0]}, methods: [OPTIONS], allow: anyone }.`
+        : `Add ${origin} to CORS_ORIGINS.`
+    }
+  }
 }

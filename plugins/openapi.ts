@@ -4,6 +4,7 @@ import { kRouteGuard, type MayHaveGuard } from '../lib/guard/requirement/route-g
 import {
   addGuardAnswers,
   describeRoute,
+  describeRules,
   describeService,
   type DescribedRoute
 } from '../lib/report/openapi/describe.ts'
@@ -45,6 +46,7 @@ export default fp(async app => {
       }
       // Plugins load in no fixed order. The document has a fixed order.
       openapiObject.paths = Object.fromEntries(Object.entries(openapiObject.paths).sort())
+      if (settings.gate) openapiObject['x-rules'] = describeRules(settings.gate.rules)
       return openapiObject as SwaggerDocument
     }
   }

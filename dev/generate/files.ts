@@ -1,5 +1,6 @@
 import { makeConfigSchema } from './config-schema.ts'
 import { makeErrorSections } from './error-sections.ts'
+import { makeLlms } from './llms.ts'
 import { makePromises } from './promises.ts'
 import { makeConfigExample, makeEnvExample } from './settings-files.ts'
 import { makeSettingsTable } from './settings-table.ts'
@@ -11,6 +12,7 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
   'examples/settings/config.schema.json': makeConfigSchema,
   'docs/reference/settings.md': page => between(page, 'settings', makeSettingsTable()),
   'docs/reference/errors.md': page => between(page, 'sections', makeErrorSections()),
+  'docs/llms.txt': makeLlms,
   'test/packages/promises.txt': makePromises
 }
 

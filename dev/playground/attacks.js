@@ -102,5 +102,25 @@ export const ATTACKS = [
           delete claims.ath
         })
       )
+  },
+  {
+    id: 'nonce',
+    reasons: ['nonce_missing'],
+    title: 'Send no nonce',
+    story: 'The attacker made the proof without asking the service for a nonce first.',
+    lesson:
+      'With DPOP_NONCE=required the service refuses a proof without its nonce, so proofs cannot be made in advance.',
+    passed: 'This service requires no nonces, so the proof is valid. To see the attack stopped, start with ' +
+      'DPOP_NONCE=required npm run dev.',
+    claims: ['nonce'],
+    run: (world, log) =>
+      callOnce(
+        log,
+        world.target,
+        world.token,
+        forge(world, claims => {
+          delete claims.nonce
+        })
+      )
   }
 ]

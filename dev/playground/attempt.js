@@ -26,6 +26,7 @@ export async function attempt (what, run) {
     display(
       resultView(what, verdict, log, explanation, {
         isProviderUp: parties.keyIds !== undefined,
+        announce,
         logInAsAsked,
         wider: widerLogin(last(log))
       })

@@ -30,6 +30,11 @@ async function begin () {
     byId('login').focus()
     announce('The token and the key are deleted.')
   })
+  byId('enlarge').addEventListener('click', ({ target }) => {
+    const isLarge = byId('result').classList.toggle('large')
+    target.setAttribute('aria-expanded', isLarge)
+    target.textContent = isLarge ? 'Smaller' : 'Larger'
+  })
   byId('close').addEventListener('click', closeResult)
   try {
     await use(await finishLogin(config))

@@ -1,8 +1,12 @@
+/* global navigator */
 import { element } from './dom.js'
 import { jwtView, row } from './members.js'
 
+const ONCE = ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.'
+
 /** A request as it was sent, with its answer. */
-export function exchangeView ({ method, url, status, statusText, sent, received, body }, claims, number, isOpen) {
+export function exchangeView (exchange, claims, number, isOpen, announce) {
+  const { method, url, status, statusText, sent, received, body } = exchange
   const token = sent.authorization?.split(' ')[1]
   return element(
     'details',
@@ -15,7 +19,7 @@ export function exchangeView ({ method, url, status, statusText, sent, received,
       ' ',
       element('span', { className: status < 300 && status > 0 ? 'ok' : 'refused' }, `${status || ''} ${statusText}`)
     ),
-    element('h4', 'Sent'),
+    element('div', { className: 'part' }, element('h4', 'Sent'), exchange.curl && copyButton(exchange, announce)),
     headersView(`${method} ${url}`, sent),
     sent.dpop && [element('h4', 'Proof'), jwtView(sent.dpop, claims)],
     token &&
@@ -28,6 +32,22 @@ export function exchangeView ({ method, url, status, statusText, sent, received,
     status > 0 && [element('h4', 'Answer'), headersView(`${status} ${statusText}`, received)],
     body && element('pre', { tabindex: '0', 'aria-label': 'Body of the answer' }, pretty(body))
   )
+}
+
+function copyButton (exchange, announce) {
+  return element('button', {
+    type: 'button',
+    className: 'small',
+    click: async ({ target }) => {
+      const isCopied = await navigator.clipboard.writeText(exchange.curl).then(() => true, () => false)
+      target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
+      announce(
+        isCopied
+          ? `The request is copied as a curl command.${exchange.sent.dpop ? ONCE : ''}`
+          : 'The browser did not allow the page to copy.'
+      )
+    }
+  }, 'Copy as curl')
 }
 
 function headersView (firstLine, headers) {

@@ -4,7 +4,12 @@ export const TERMINAL = 'Look at the terminal in which npm run dev runs.'
  * What an answer means for what was tried: `tone` is good, bad or neutral. A refusal stops an attack only if it has a
  * reason that the attack is made to provoke.
  */
-export function judge ({ reasons, ends, hasStarted = true }, exchange, { reason, description } = {}, { issuer }) {
+export function judge (
+  { reasons, passed, ends, hasStarted = true },
+  exchange,
+  { reason, description } = {},
+  { issuer, asksForNonces }
+) {
   const { status, url } = exchange
   const says = description ?? ''
   if (status === 0) {
@@ -36,6 +41,9 @@ export function judge ({ reasons, ends, hasStarted = true }, exchange, { reason,
       word: 'The attack did not start',
       says: `The good request before it was refused. ${says}`
     }
+  }
+  if (isAccepted && passed !== undefined && !asksForNonces) {
+    return { tone: 'neutral', word: 'Nothing to stop', says: passed }
   }
   if (isAccepted) return { tone: 'bad', word: 'Not stopped', says: 'The API accepted the request.' }
   if (reasons.includes(reason)) return { tone: 'good', word: 'Stopped', says }

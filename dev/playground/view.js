@@ -9,7 +9,7 @@ export function resultView (
   verdict,
   exchanges,
   explanation,
-  { isProviderUp, logInAsAsked, wider }
+  { isProviderUp, announce, logInAsAsked, wider }
 ) {
   const final = exchanges.at(-1)
   const asked = loginAskedFor(final)
@@ -39,7 +39,9 @@ export function resultView (
       element('button', { type: 'button', className: 'small', id: 'widen', click: wider.run }, wider.label)
     ),
     ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
-    ...exchanges.map((exchange, index) => exchangeView(exchange, claims, index + 1, exchange === final))
+    ...exchanges.map((exchange, index) =>
+      exchangeView({ ...exchange, curl: explanation?.curl?.[index] }, claims, index + 1, exchange === final, announce)
+    )
   ].filter(Boolean)
 }
 

@@ -4,6 +4,7 @@ import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
+import { curlLine, headerWords } from './curl-line.ts'
 import { OWN_CALL } from './own-calls.ts'
 import { SAMPLES } from './samples.ts'
 
@@ -114,5 +115,5 @@ async function tokenFor (
 }
 
 function curl (url: string, headers: Record<string, string>): string {
-  return ['curl -i', url, ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`)].join(' ')
+  return curlLine('GET', url, ...headerWords(Object.entries(headers)))
 }

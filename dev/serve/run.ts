@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import getPort, { portNumbers } from 'get-port'
 import { runTool, text } from '../../cli/arguments.ts'
 import { BadUsage } from '../../cli/bad-usage.ts'
-import { startApi } from './children.ts'
+import { createTypeChecker, startApi } from './children.ts'
 import { readTenants, removeTenant, writeTenant, type Tenant } from '../../cli/tenants.ts'
 import { readOwnClient } from '../provider/own-client.ts'
 import { startProvider } from '../provider/provider.ts'
@@ -40,6 +40,16 @@ const say = (text: string) => {
 }
 const stops: Array<() => Promise<void> | void> = []
 let isStopping = false
+let isWatching = false
+let hasComplaints = false
+const types = createTypeChecker(complaints => {
+  if (!isWatching) say(paint('dim', 'Watching the code for changes.'))
+  isWatching = true
+  if (complaints.length > 0) say(`\n${paint('yellow', 'The compiler reports:')}\n${complaints.join('\n')}\n`)
+  else if (hasComplaints) say(paint('green', 'The compiler has nothing more to report.'))
+  hasComplaints = complaints.length > 0
+})
+stops.push(() => types.stop())
 
 stopOnSignals()
 const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
@@ -80,7 +90,8 @@ async function run (wanted: number) {
     { ...service.environment, PORT: String(port) },
     {
       isPretty: stdout.isTTY,
-      onChange: file => say(paint('dim', `${file} has changed: the API starts anew.`))
+      onChange: file => say(paint('dim', `${file} has changed: the API starts anew.`)),
+      onRestart: () => isWatching && types.check()
     }
   )
   stops.push(() => api.stop())
@@ -119,6 +130,8 @@ async function run (wanted: number) {
       transmitter: transmitter.issuer
     })
   )
+  // Last, so that the API has the processor to itself when it starts.
+  types.check()
 }
 
 /** The first free one of 200. */

@@ -1,4 +1,4 @@
-import type { OpenapiDocument, Operation } from '../../lib/report/openapi/document.ts'
+import type { DescribedRule, OpenapiDocument, Operation } from '../../lib/report/openapi/document.ts'
 
 /** The whole style of the page, so that a Content-Security-Policy can name its hash. */
 export const PAGE_STYLE = `
@@ -23,7 +23,7 @@ td { border: 0; padding: .05rem 0 }
  * are in the document itself.
  */
 export function renderPage (document: OpenapiDocument): string {
-  const { info, tags = [], paths, components } = document
+  const { info, tags = [], paths, components, 'x-rules': rules } = document
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       tag: operation.tags?.[0] ?? 'Other',
@@ -55,12 +55,26 @@ export function renderPage (document: OpenapiDocument): string {
 <p>${prose(info.description)}</p>
 <p>Version ${escape(info.version)}. For programs: <a href="docs/json">OpenAPI ${escape(document.openapi)} document</a>.</p>
 ${section('Credentials', undefined, ['Scheme', 'Meaning'], described(components.securitySchemes))}
+${rules ? renderRules(rules) : ''}
 ${sections.join('\n')}
 ${section('Refusals', undefined, ['Answer', 'Meaning'], described(components.responses))}
 </main>
 </body>
 </html>
 `
+}
+
+/** A gate has no operations of its own that its clients ask for. */
+function renderRules (rules: readonly DescribedRule[]): string {
+  const list = (words: readonly string[] | undefined, none: string) => words?.map(code).join(', ') ?? none
+  return section(
+    'Rules',
+    'Of the rules for a method, the one with the most specific path holds. Nothing passes without a rule.',
+    ['Path', 'Methods', 'Messages', 'Needs'],
+    rules.map(({ path, methods, messages, needs }) =>
+      [code(path), list(methods, 'all'), list(messages, ''), prose(needs)]
+    )
+  )
 }
 
 /** Each way of calling it, with the scopes that it takes. */

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { text as bodyOf } from 'node:stream/consumers'
 import { containing } from '../helpers/containing.ts'
 import { textOf } from '../helpers/documents.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -165,6 +166,16 @@ t.test('A questionable setting is a warning, not a fault.', async t => {
   t.equal((await run(schemed)).code, 1, 'a domain with a scheme refuses every token')
 })
 
+t.test('A key set that names EdDSA otherwise than IDP_ALGS does is a warning', async t => {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  for (const [named, other] of [['Ed25519', 'EdDSA'], ['EdDSA', 'Ed25519']] as const) {
+    const IDP_ISSUER = await startProvider(t, { keys: [{ ...publicKey.export({ format: 'jwk' }), alg: named }] })
+    for (const IDP_ALGS of [other, `${other} ${named}`, named]) {
+      t.equal((await run({ ...good, IDP_ISSUER, IDP_ALGS })).code, 0)
+    }
+  }
+})
+
 t.test('A provider whose keys cannot be fetched or used is a fault, with its URL and its cure.', async t => {
   const unreachable = `http://127.0.0.1:${await freePort()}/`
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
@@ -244,6 +255,40 @@ t.test('Introspection is tried with a made-up token.', async t => {
     'no key file': { IDP_CLIENT_AUTH: 'private_key_jwt', IDP_CLIENT_KEY_FILE: '/nowhere' }
   }
   for (const [title, env] of Object.entries(rows)) t.equal((await run({ ...asking, ...env })).code, 1, title)
+})
+
+t.test('A provider that reads Basic credentials without decoding them is told from one that refuses them.', async t => {
+  const asking = { ...good, IDP_INTROSPECTION: 'all', IDP_CLIENT_ID: 'api', IDP_CLIENT_SECRET: 'p%ss w+rd' }
+  const accepts = async (credentials: string) => {
+    const server = createServer(async (request, response) => {
+      const { authorization = '' } = request.headers
+      const form = new URLSearchParams(await bodyOf(request))
+      const given = authorization === ''
+        ? `post ${form.get('client_id')}:${form.get('client_secret')}`
+        : Buffer.from(authorization.slice(6), 'base64').toString()
+      response.writeHead(given === credentials ? 200 : 401).end('{"active":false}')
+    })
+    return `http://127.0.0.1:${await listen(t, server)}/`
+  }
+  const named = { ...asking, IDP_CLIENT_ID: 'urn:api', IDP_CLIENT_SECRET: 'plain' }
+  const undecoded = 'api:p%ss w+rd'
+  const rows: Array<{ title: string, accepted: string, env?: NodeJS.ProcessEnv, code: number }> = [
+    { title: 'not decoded', accepted: undecoded, code: 1 },
+    { title: 'decoded', accepted: 'api:p%25ss+w%2Brd', code: 0 },
+    { title: 'refused', accepted: 'other', code: 1 },
+    { title: 'accepted in the body alone', accepted: 'post urn:api:plain', env: named, code: 1 },
+    { title: 'an id with a colon cannot be sent without encoding', accepted: 'urn:api:plain', env: named, code: 1 },
+    { title: 'the same, decoded', accepted: 'urn%3Aapi:plain', env: named, code: 0 },
+    {
+      title: 'there is nothing to decode',
+      accepted: undecoded,
+      env: { ...asking, IDP_CLIENT_SECRET: 'plain' },
+      code: 1
+    }
+  ]
+  for (const { title, accepted, env = asking, code } of rows) {
+    t.equal((await run({ ...env, IDP_INTROSPECTION_ENDPOINT: await accepts(accepted) })).code, code, title)
+  }
 })
 
 t.test('The clock of a provider whose keys are in a file is compared by its metadata.', async t => {

@@ -6,6 +6,7 @@ import { judgeClock, timedSession } from '../../cli/compare-clocks.ts'
 import type { Exchange } from '../../cli/exchange.ts'
 import { readAtMost } from '../../cli/input.ts'
 import { withoutPublicPrefix } from '../../cli/known-settings.ts'
+import { explainPreflight } from '../../cli/preflight.ts'
 import { createPaint, indent, showAnswer, showJwt, showRequest, terminalLine, terminalText } from '../../cli/show.ts'
 import { isAt, readTenants, removeTenant, tenantAt, writeTenant, type Tenant } from '../../cli/tenants.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
@@ -147,6 +148,35 @@ t.test('Requests, answers and tokens are shown in colours, and steer no terminal
   told(paint, undefined, {})
   told(paint, false, {})
   for (const env of [{}, { TERM: 'dumb' }, { TERM: 'xterm' }, { NO_COLOR: '' }, { NO_COLOR: '0' }]) told(paint, true, env)
+})
+
+t.test('A preflight is explained by what answers it.', async () => {
+  const refused = { verdict: 'refused', notChecked: ['a'], steps: [{ name: 'a', compared: [['b', 'c']] }], refusal: {} }
+  const accepted = { ...refused, verdict: 'accepted', refusal: undefined }
+  const preflight = (
+    lines: Record<string, string>,
+    settings: object,
+    method = 'OPTIONS',
+    explanation: object = refused
+  ) =>
+    explainPreflight(explanation as never, {
+      method,
+      target: '/a?b?c',
+      headers: Object.entries(lines),
+      encrypted: false,
+      remoteAddress: undefined
+    }, { server: {}, ...settings } as unknown as Settings)
+  const asking = { ORIGIN: 'https://A.example', 'Access-Control-Request-Method': 'GET' }
+  told(preflight, asking, {})
+  told(preflight, asking, {}, 'GET')
+  told(preflight, { origin: 'https://a.example' }, { server: { corsOrigins: ['*'] } })
+  told(preflight, { 'access-control-request-method': 'GET' }, { server: { corsOrigins: ['*'] } })
+  const page = 'https://a.EXAMPLE'
+  for (const corsOrigins of [['*'], [page], ['https://b.example', page], ['https://b.example'], []]) {
+    for (const gate of [undefined, {}, { upstream: 'http://b' }]) told(preflight, asking, { gate, server: { corsOrigins } })
+  }
+  told(preflight, asking, { gate: {} }, 'OPTIONS', accepted)
+  told(preflight, asking, {}, 'OPTIONS', accepted)
 })
 
 t.test('Clocks are compared by dates that no cache has made old.', async t => {

@@ -5,11 +5,6 @@ import { startPlayground, type PlaygroundOptions } from '../../dev/serve/playgro
 import { readSettings } from '../../holdfast.ts'
 import { freePort } from '../helpers/free-port.ts'
 
-const SHOWN = JSON.stringify({
-  exchange: { method: 'GET', url: 'http://localhost/api/public', sent: {}, status: 200, received: {}, body: '{}' },
-  before: []
-})
-
 t.test('The playground answers to its own name alone, and takes nothing that a page of another site posts', async t => {
   const port = await freePort()
   const provider = { issuer: 'http://localhost:2', audience: 'a', browserClientId: 'b' } as PlaygroundOptions['provider']
@@ -17,7 +12,7 @@ t.test('The playground answers to its own name alone, and takes nothing that a p
   const page = await startPlayground({ port, api: 'http://localhost:1', provider, settings })
   t.teardown(() => page.close())
   const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
-    const asked = request({ port, host: '127.0.0.1', path, method, headers }).end(method === 'POST' ? SHOWN : undefined)
+    const asked = request({ port, host: '127.0.0.1', path, method, headers }).end(method === 'POST' ? '{}' : undefined)
     const [answer] = await once(asked, 'response') as [IncomingMessage]
     answer.resume()
     return answer.statusCode
@@ -25,7 +20,6 @@ t.test('The playground answers to its own name alone, and takes nothing that a p
   const host = `localhost:${port}`
   t.equal(await ask('/config.json', { host }), 200)
   t.equal(await ask('/config.json', { host: `evil.example:${port}` }), 421)
-  const type = { 'content-type': 'application/json' }
-  t.equal(await ask('/explain', { ...type, host, origin: `http://${host}` }, 'POST'), 200)
-  t.equal(await ask('/explain', { ...type, host, origin: 'https://evil.example' }, 'POST'), 403)
+  t.equal(await ask('/explain', { host, origin: `http://${host}` }, 'POST'), 200)
+  t.equal(await ask('/explain', { host, origin: 'https://evil.example' }, 'POST'), 403)
 })

@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { join } from 'node:path'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
@@ -629,10 +630,38 @@ t.test('The headers of pages stay with the pages', async t => {
   t.equal((await app.inject('/docs/json')).headers['cross-origin-resource-policy'], 'cross-origin')
 })
 
-t.test("A gate's document is valid, and names no rule to strangers", async t => {
+t.test('A gate lists its rules, with what each asks for, on the page and for programs', async t => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const statementKey = join(t.testdir({ 'key.pem': key }), 'key.pem')
   const { document, app } = await start(t, {
-    GATE: { upstream: 'http://127.0.0.1:9', rules: [{ path: '/orders/*', scope: 'read' }] }
+    GATE: {
+      statementKey,
+      upstream: 'http://127.0.0.1:9',
+      rules: [
+        { path: '/open/*', methods: ['GET'], allow: 'anyone' },
+        { path: '/<orders>', scope: 'read', audience: 'orders' },
+        { path: '/mcp', mcp: { tools: ['drop_*'] }, maxAgeSeconds: 60 },
+        { path: '/mcp', mcp: {} }
+      ]
+    }
   })
   t.strictSame((await lint(document)).filter(problem => !problem.startsWith('no-unused-components')), [])
-  for (const url of ['/docs', '/docs/json']) t.notMatch((await app.inject(url)).body, /orders/, url)
+  const rules = [
+    { path: '/open/*', methods: ['GET', 'HEAD'], needs: 'Nothing: no token is looked at.' },
+    { path: '/<orders>', needs: 'Needs a valid access token with `read`. The token is for the audience `orders`.' },
+    {
+      path: '/mcp',
+      methods: ['POST'],
+      messages: ['tools/call drop_*'],
+      needs: 'Needs a valid access token. The token also needs a login at most 60 seconds ago.'
+    },
+    { path: '/mcp', messages: ['all others'], needs: 'Needs a valid access token.' }
+  ]
+  t.strictSame(document['x-rules'], rules)
+  const { body } = await app.inject('/docs')
+  t.match(body, containing('<h2>Rules</h2>'))
+  t.match(body, containing('<code>/&lt;orders&gt;</code></td><td>all</td>'))
+  t.match(body, containing('with <code>read</code>. The token is for the audience <code>orders</code>.'))
+  t.notOk('x-rules' in (await start(t)).document)
 })

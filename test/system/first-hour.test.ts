@@ -100,7 +100,7 @@ t.test('The guide leads from a clone to a route with a test.', async t => {
   await shell(`cp -al ${join(root, 'node_modules')} . || cp -a ${join(root, 'node_modules')} .`)
   passes(t, 'npm ci', await shell('rm -rf node_modules/.cache && npm run prepare'))
   const dev = startLine(t, clone, 'npm run dev', { PORT: String(await freePort()) })
-  await dev.says(/Holdfast is running/)
+  await dev.says(/Watching the code/)
 
   const isPart = ({ place, text }: Block) =>
     place !== first!.place && /npm run call -- (?!--url)|^\/\/ (routes\/api|test\/own)\/|npx tap/.test(text) &&

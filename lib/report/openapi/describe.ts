@@ -1,5 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { offeredSchemes, type AuthScheme, type DpopMode } from '../../guard/credentials.ts'
+import { TOOL_CALL } from '../../gate/mcp-methods.ts'
+import type { GateRule } from '../../gate/rule.ts'
 import type { Requirement } from '../../guard/requirement/requirement.ts'
 import {
   isOptional,
@@ -10,7 +12,7 @@ import {
   type RouteGuard
 } from '../../guard/requirement/route-guard.ts'
 import type { Settings } from '../../settings/settings.ts'
-import type { OpenapiDocument, Operation, Response } from './document.ts'
+import type { DescribedRule, OpenapiDocument, Operation, Response } from './document.ts'
 import { errorSchemas, guardStatuses, REFUSED, refusalResponses } from './refused.ts'
 
 /** A route as it was registered. */
@@ -89,6 +91,19 @@ export function describeService (version: string, settings: Settings): OpenapiDo
       schemas: errorSchemas(settings.api.errorBody)
     }
   }
+}
+
+/** Describes the rules of a gate for its clients, in their order. */
+export function describeRules (rules: readonly GateRule[]): readonly DescribedRule[] {
+  return rules.map(({ path, methods, mcp, requirement, audiences }) => ({
+    path,
+    methods,
+    messages: mcp?.tools?.map(tool => `${TOOL_CALL} ${tool}`) ?? mcp?.methods ?? (mcp && ['all others']),
+    needs: requirement
+      ? describeGuard([requirement], undefined).description +
+        (audiences ? ` The token is for the audience ${audiences.map(name => `\`${name}\``).join(' or ')}.` : '')
+      : 'Nothing: no token is looked at.'
+  }))
 }
 
 /** What the route's guard, method and path add to an operation, beside its own schema. */

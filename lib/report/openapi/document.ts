@@ -10,6 +10,17 @@ export interface OpenapiDocument {
     readonly responses: Readonly<Record<string, Response>>,
     readonly schemas: Readonly<Record<string, object>>
   }
+  /** The rules of a gate. */
+  'x-rules'?: readonly DescribedRule[]
+}
+
+/** A rule of a gate: the requests that it is for, and in a sentence what they need. */
+export interface DescribedRule {
+  readonly path: string
+  readonly methods: readonly string[] | undefined
+  /** Of the Model Context Protocol: methods, or `tools/call` and a tool. */
+  readonly messages: readonly string[] | undefined
+  readonly needs: string
 }
 
 export interface Operation {
