@@ -2,12 +2,20 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { owedAnswer } from './node-members.ts'
 
-/** The statuses for what never becomes a request: what Node's parser refuses, and CONNECT. */
+/** The statuses for what never becomes a request: what Node's parser refuses, unknown methods included, and CONNECT. */
 export const CLIENT_ERROR_STATUSES = [400, 404, 408, 431] as const
 
 export type ClientErrorStatus = (typeof CLIENT_ERROR_STATUSES)[number]
 
-export type ClientError = Error & { readonly code?: string }
+/** Node tells what it has read since the last piece, and how much of that it understood. */
+export type ClientError = Error & {
+  readonly code?: string,
+  readonly rawPacket?: Pick<Buffer, 'toString'>,
+  readonly bytesParsed?: number
+}
+
+/** RFC 9112 section 3: any word can be a method. */
+const REQUEST_LINE = /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r\n/
 
 /** Refuses a CONNECT, which names no path. By itself, Node ends the connection without an answer. */
 export function refuseConnect (this: Server, _request: IncomingMessage, socket: Socket): void {
@@ -28,8 +36,17 @@ export function refuseHostless ({ socket }: IncomingMessage): void {
  * The status for a request that Node's parser refuses, or undefined if there can be no answer: the client has gone, or
  * an answer has begun, as when a body breaks off, so that a second one would be read as the answer to the next request.
  */
-export function statusOfClientError ({ code }: ClientError, socket: Socket): ClientErrorStatus | undefined {
+export function statusOfClientError (error: ClientError, socket: Socket): ClientErrorStatus | undefined {
+  const { code } = error
   if (code === 'ECONNRESET' || !socket.writable || owedAnswer(socket)?.headersSent) return undefined
-  if (code === 'CONNECT') return 404
+  if (code === 'CONNECT' || isOfUnknownMethod(error)) return 404
   return code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+}
+
+/** Whether all is well with a request line but that Node does not know its method. */
+function isOfUnknownMethod ({ code, rawPacket, bytesParsed }: ClientError): boolean {
+  if (code !== 'HPE_INVALID_METHOD' || !rawPacket) return false
+  // The piece may begin with another request.
+  const start = rawPacket.toString('latin1', 0, bytesParsed).lastIndexOf('\n') + 1
+  return REQUEST_LINE.test(rawPacket.toString('latin1', start))
 }

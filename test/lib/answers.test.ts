@@ -107,8 +107,17 @@ t.test('A token that was verified before is refused once its time is over', asyn
 })
 
 t.test('A request that is not HTTP is answered once, and a connection that is gone or has its answer gets none', async t => {
-  const rows: ReadonlyArray<{ title: string, code?: string, socket?: object, expected: number | 'destroyed' }> = [
+  const second = { rawPacket: Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\nBREW /b HTTP/1.1\r\n'), bytesParsed: 28 }
+  const rows: ReadonlyArray<{
+    title: string,
+    code?: string,
+    piece?: object,
+    socket?: object,
+    expected: number | 'destroyed'
+  }> = [
     { title: 'no HTTP', expected: 400 },
+    { title: 'a method that Node does not know, after another request', piece: second, expected: 404 },
+    { title: 'half of its line', piece: { rawPacket: Buffer.from('BREW /b'), bytesParsed: 1 }, expected: 400 },
     { title: 'before any request', socket: { _httpMessage: null }, expected: 400 },
     { title: 'after a request without an answer yet', socket: { _httpMessage: { headersSent: false } }, expected: 400 },
     { title: 'headers that are too large', code: 'HPE_HEADER_OVERFLOW', expected: 431 },
@@ -117,9 +126,9 @@ t.test('A request that is not HTTP is answered once, and a connection that is go
     { title: 'a connection that takes no bytes', socket: { writable: false }, expected: 'destroyed' },
     { title: 'an answer that has begun', socket: { _httpMessage: { headersSent: true } }, expected: 'destroyed' }
   ]
-  for (const { title, code = 'HPE_INVALID_METHOD', socket, expected } of rows) {
+  for (const { title, code = 'HPE_INVALID_METHOD', piece, socket, expected } of rows) {
     const seen: unknown[] = []
-    answerClientError('default')(Object.assign(new Error(title), { code }), {
+    answerClientError('default')(Object.assign(new Error(title), { code, ...piece }), {
       writable: true,
       end: (text: string) => {
         seen.push(Number(text.split(' ')[1]))

@@ -254,18 +254,22 @@ t.test(
     t.equal((await ask(groups(30))).status, 200)
     t.equal((await ask(groups(300))).status, 431)
     t.equal((await sendRaw(url, ['no HTTP'])).status, 400)
-    t.hasStrict(await sendRaw(url, ['CONNECT /api/public HTTP/1.1', 'Host: x']), {
-      status: 404,
-      body: '{"statusCode":404,"error":"Not Found","message":"There is no such resource."}'
-    })
+    for (const method of ['CONNECT', 'BREW', 'get']) {
+      t.hasStrict(await sendRaw(url, [`${method} /api/public HTTP/1.1`, 'Host: x']), {
+        status: 404,
+        body: '{"statusCode":404,"error":"Not Found","message":"There is no such resource."}'
+      }, method)
+    }
     const lines = log.filter(({ msg }) => msg === 'request unreadable')
     t.strictSame(lines.map(({ level, status, code }) => [level, status, code]), [
       [30, 431, 'HPE_HEADER_OVERFLOW'],
       [30, 400, 'HPE_INVALID_METHOD'],
-      [30, 404, 'CONNECT']
+      [30, 404, 'CONNECT'],
+      [30, 404, 'HPE_INVALID_METHOD'],
+      [30, 404, 'HPE_INVALID_METHOD']
     ])
     t.notMatch(JSON.stringify(lines), containing(groups(300).slice(0, 20)))
-    t.strictSame(app.connections.unreadable, { 400: 1, 404: 1, 408: 0, 431: 1 })
+    t.strictSame(app.connections.unreadable, { 400: 1, 404: 3, 408: 0, 431: 1 })
     t.match(
       await (await fetch(`${url}/metrics`)).text(),
       containing('holdfast_requests_unreadable_total{status="431"} 1\n')
