@@ -4,6 +4,7 @@ import type { RevocationEntry } from './entry.ts'
 import { partOf } from './store/record.ts'
 import { UndecidedError, type RevocationStore } from './store/store.ts'
 import {
+  claimOfKey,
   claimTarget,
   issuerOfKey,
   keyOf,
@@ -60,7 +61,7 @@ export function createRevocations (
   /** Only sessions and other claims are looked for at any issuer. */
   function canMatch ({ key, effect }: RevocationEntry): boolean {
     const issuer = effect === 'state' ? undefined : issuerOfKey(key)
-    return issuer === undefined || (issuer === '*' ? /^(?:\["|)(?:sid|claim)\W/.test(key) : isIssuer(issuer))
+    return issuer === undefined || (issuer === '*' ? claimOfKey(key) !== undefined : isIssuer(issuer))
   }
 
   /** What is known of a token. Each claim that a record names for the first time adds to it. */
