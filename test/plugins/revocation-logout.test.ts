@@ -84,6 +84,7 @@ t.test('A logout token that is wrong in one thing is refused', async t => {
     [events, form(logoutToken({ events: { 'http://schemas.openid.net/event/backchannel-logout': true } }))],
     [text, form(logoutToken({ sid: 1 }))],
     [text, form(logoutToken({ sid: '' }))],
+    [text, form(logoutToken({ sid: null }))],
     [text, form(logoutToken({ sub: ['user-1'] }))],
     [expired, form(logoutToken({ exp: now - 1 }))],
     [expired, form(logoutToken({ exp: 'soon' }))],

@@ -521,47 +521,6 @@ t.test('For Envoy only Host and the scheme are read, and no other forwarded head
   t.equal((await sendRaw(service, ['GET /verify/envoy/open/x HTTP/1.0', ENVOY, 'Host: api.example'])).status, 200)
 })
 
-/** For a program that drops parameters, each of these is another path. */
-const PARAMETERS: ReadonlyArray<readonly [target: string, status: number]> = [
-  ['/open', 200],
-  ['/open;v=1', 200],
-  ['/open;v=1/x;y', 200],
-  ['/open%3Bv', 200],
-  ['/a%253B', 200],
-  ['/;/admin', 403],
-  ['/%3b/admin', 403],
-  ['/admin;/x', 403],
-  ['/admin;x', 403],
-  ['/admin%3b', 403],
-  ['/admin%3Bx/y', 403],
-  ['/x;/admin', 200],
-  ['/open/;', 403],
-  ['/open/;x/y', 403],
-  ['/;', 403],
-  ['/open/..;/admin', 403],
-  ['/open/..%3bx/admin', 403],
-  ['/open/%2e;/admin', 403],
-  ['/admin/x;y', 401],
-  ['/admin/x%3By', 401],
-  ['/elsewhere;x', 200]
-]
-
-t.test('A path with parameters passes if the path without them belongs to the same rule.', async t => {
-  const { ask, log } = await startGate(t, {
-    rules: [{ path: '/*', allow: 'anyone' }, { path: '/admin' }, { path: '/admin/*' }]
-  })
-  for (const [target, status] of PARAMETERS) {
-    t.equal(
-      (await ask('/verify/nginx', ['X-Original-Method: GET', `X-Original-URL: https://api.example${target}`])).status,
-      status,
-      target
-    )
-    if (status === 403) {
-      t.equal(log.filter(({ msg }) => msg === 'request refused').at(-1)!.reason, 'target_path', target)
-    }
-  }
-})
-
 t.test('A forged claim header is refused behind nginx, which could not remove it.', async t => {
   const { ask, reasons } = await startGate(t, { claims: ['role'] })
   const nginx = ['X-Original-Method: GET', 'X-Original-URL: https://api.example/open/x']

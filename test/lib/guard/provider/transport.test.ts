@@ -320,24 +320,6 @@ t.test('A proxy whose own certificate is refused is a fault of TLS, and not a pr
   })
 })
 
-t.test('The proxies of the settings are those of the calls', async t => {
-  const proxy = await startConnectProxy()
-  t.teardown(() => proxy.close())
-  proxy.mode = 'refuse'
-  const none = { httpProxy: undefined, httpsProxy: undefined, noProxy: undefined }
-  for (
-    const proxies of [{ httpsProxy: proxy.url }, { httpProxy: proxy.url }, {
-      httpsProxy: proxy.url,
-      noProxy: 'localhost'
-    }]
-  ) {
-    const session = createTransport({ ...none, ...proxies }).open()
-    t.teardown(() => session.close())
-    await t.rejects(session.send('https://localhost:1/keys'), { name: 'ProviderFailure' })
-  }
-  t.strictSame(proxy.tunnels, ['localhost:1', 'localhost:1'])
-})
-
 t.test('NO_PROXY goes around the proxy, and without it nothing does', async t => {
   const provider = await startHostileProvider({ tls: true })
   const proxy = await startConnectProxy()
