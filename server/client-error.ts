@@ -7,7 +7,7 @@ export const CLIENT_ERROR_STATUSES = [400, 404, 408, 431] as const
 
 export type ClientErrorStatus = (typeof CLIENT_ERROR_STATUSES)[number]
 
-/** Node tells what it has read since the last piece, and how much of that it understood. */
+/** Of a fault of the parser: the piece that arrived last, and how many of its bytes were read before the fault. */
 export type ClientError = Error & {
   readonly code?: string,
   readonly rawPacket?: Pick<Buffer, 'toString'>,
