@@ -78,14 +78,19 @@ export function createTokenSignals (
   function look () {
     for (const [reference, { token, isEnforced }] of watched) {
       const controller = reference.deref()
-      const reason = controller && endOf(token)
-      if (controller && reason === undefined) continue
-      watched.delete(reference)
-      if (isEnforced || !observing?.isOn()) controller?.abort(new TokenEndedError(reason!))
+      if (!controller || hasEnded(token, isEnforced, controller)) watched.delete(reference)
     }
     if (watched.size > 0) return
     stop!()
     stop = undefined
+  }
+
+  /** Whether a token has ended. If so, its signal aborts, unless that is only observed. */
+  function hasEnded (token: VerifiedToken, isEnforced: boolean, controller: AbortController): boolean {
+    const reason = endOf(token)
+    if (reason === undefined) return false
+    if (isEnforced || !observing?.isOn()) controller.abort(new TokenEndedError(reason))
+    return true
   }
 
   function endOf (token: VerifiedToken): TokenEnd | undefined {
@@ -102,6 +107,8 @@ export function createTokenSignals (
      */
     signalFor (token: VerifiedToken, isEnforced: boolean): AbortSignal {
       const controller = new AbortController()
+      // Work that begins now must not begin at all.
+      if (hasEnded(token, isEnforced, controller)) return controller.signal
       controllers.set(controller.signal, controller)
       watched.set(new WeakRef(controller), { token, isEnforced })
       stop ??= every(LOOK_MS, look)

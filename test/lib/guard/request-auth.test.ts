@@ -45,6 +45,19 @@ t.test('A signal whose request was collected still aborts, at exp and the tolera
   t.equal(clock.run, undefined, 'nothing is left to look at')
 })
 
+t.test('A signal that is first read after the end of its token has aborted, and is not watched', async t => {
+  const { clock, signal } = start()
+  clock.now = 104.9
+  t.equal(signal().aborted, false)
+  await new Promise(setImmediate)
+  collect()
+  clock.run!()
+  clock.now = 105
+  const late = signal()
+  t.strictSame([late.aborted, (late.reason as { code: string }).code], [true, 'token_expired'])
+  t.equal(clock.run, undefined)
+})
+
 t.test('A signal that is not held costs nothing', async t => {
   const { clock, signal } = start()
   signal()
