@@ -68,7 +68,7 @@ export const REFUSALS = Object.freeze({
     token_key_unknown: 'The access token is signed with a key that its issuer does not publish.',
     token_signature: 'The signature of the access token is wrong.',
     token_bound: 'The access token is bound to a key and must be sent with the DPoP scheme.',
-    token_unbound: 'The access token is not bound to a key and must be sent with the Bearer scheme.',
+    token_unbound: 'The access token is not bound to a key and cannot be sent with the DPoP scheme.',
     token_not_sender_constrained:
       'The access token is bound to neither a key nor a certificate, and only bound tokens are accepted here.',
     // The certificate that a token is bound to: RFC 8705 section 3.
