@@ -4,6 +4,7 @@ import { SettingsError } from '../lib/base/settings-error.ts'
 import { BadUsage } from './bad-usage.ts'
 import { NoAnswer } from './exchange.ts'
 import { createPaint, terminalText, type Output, type Paint } from './show.ts'
+import type { Tenant } from './tenants.ts'
 
 /** The options of a tool, by name, as they are read and as `--help` shows them. */
 type Options = Readonly<
@@ -26,6 +27,8 @@ export const list = { type: 'string', multiple: true } as const
 export interface Tool<Known extends Options = Options> {
   readonly name: string
   readonly options: Known
+  /** The most words that it takes beside the options. None unless given. */
+  readonly mostWords?: number
   /** What `--help` says before the options. `run` is how the tool is started here. */
   readonly help: (run: string) => string
   /** What it says after them. `tenants` says whether a local tenant may replace what is not named. */
@@ -37,10 +40,9 @@ export interface World {
   readonly out: Output
   /** The command that the tools are parts of; in a clone they are scripts of npm. */
   readonly program?: string
+  /** The local tenants that run. Undefined if there can be none: only a clone has the script that starts them. */
+  readonly tenants?: readonly Tenant[] | undefined
 }
-
-/** Whether local tenants can be found: only a clone has the script that starts them. */
-export const hasTenants = ({ program }: Pick<World, 'program'>) => program === undefined
 
 /**
  * Runs a tool. Returns its exit code. If it cannot do what was asked, it says so in a sentence, without a stack, and
@@ -52,13 +54,13 @@ export async function runTool<const Known extends Options> (
   world: World,
   run: (args: Arguments<Known>, paint: Paint) => Promise<number>
 ): Promise<number> {
-  const { env, out, program } = world
+  const { env, out, program, tenants } = world
   const paint = createPaint(out, env)
   const start = program === undefined ? `npm run ${tool.name} --` : `${program} ${tool.name}`
   try {
-    const args = readArguments(argv, tool.options, program === undefined ? env : {}, start)
+    const args = readArguments(argv, tool, program === undefined ? env : {}, start)
     if (args !== null) return await run(args, paint)
-    const parts = [tool.help(start), showOptions(tool.options), tool.ending?.(hasTenants(world)) ?? '']
+    const parts = [tool.help(start), showOptions(tool.options), tool.ending?.(tenants !== undefined) ?? '']
     out.write(`${parts.filter(part => part !== '').join('\n\n')}\n`)
     return 0
   } catch (error) {
@@ -91,7 +93,7 @@ const OPTIONS_OF_NPM = new Set(['json', 'offline', 'scope'])
  */
 function readArguments<const Known extends Options> (
   argv: readonly string[],
-  options: Known,
+  { options, mostWords = 0 }: Tool<Known>,
   env: NodeJS.ProcessEnv,
   start: string
 ): Arguments<Known> | null {
@@ -115,6 +117,7 @@ function readArguments<const Known extends Options> (
     const said = tokens.flatMap(token => token.kind === 'option' && token.value !== undefined ? token.name : [])
     const twice = said.find((name, n) => said.indexOf(name) < n && !options[name]!.multiple)
     if (twice !== undefined) throw new BadUsage(`--${twice} is given more than once`)
+    if (positionals.length > mostWords) throw new BadUsage(`Unexpected argument ${positionals.slice(mostWords).join(' ')}`)
     return (values as { help?: boolean }).help === true
       ? null
       : { values: values as Arguments<Known>['values'], positionals }

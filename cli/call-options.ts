@@ -6,8 +6,6 @@ import { parseJson } from './input.ts'
 import { tenantAt, type Tenant } from './tenants.ts'
 
 export interface CallWorld extends World {
-  /** The local tenants that run: one of them answers if nothing else is named. */
-  readonly tenants?: readonly Tenant[]
   /** The text of a file, or undefined if there is none. */
   readonly readFile?: SettingsSources['readFile']
 }
@@ -39,6 +37,7 @@ if several run, the one at --url, else the oldest.`
 export const TOOL = {
   name: 'call',
   options,
+  mostWords: 2,
   help: run =>
     `Gets an access token, calls the API with it, and shows what was sent and what came back.
 
@@ -121,8 +120,8 @@ function readAddress (given: string): [authority: string, address: string] {
 }
 
 function target (positionals: readonly string[]): { method: string | undefined, path: string } {
-  const [first, second, third] = positionals
-  if (first === undefined || third !== undefined) throw new BadUsage('say what to call, such as GET /api/private')
+  const [first, second] = positionals
+  if (first === undefined) throw new BadUsage('say what to call, such as GET /api/private')
   if (second === undefined) return { method: undefined, path: first }
   if (!/^[A-Za-z]+$/.test(first)) throw new BadUsage(`"${first}" is not a method`)
   return { method: first.toUpperCase(), path: second }

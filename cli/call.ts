@@ -1,4 +1,4 @@
-import { hasTenants, runTool } from './arguments.ts'
+import { runTool } from './arguments.ts'
 import { readCallOptions, TOOL, type CallOptions, type CallWorld } from './call-options.ts'
 import { exchange, exchangeWithNonce, type Exchange } from './exchange.ts'
 import { createProof, createProofKey, requestToken, type ProofKey } from './token.ts'
@@ -7,7 +7,7 @@ import { indent, showAnswer, showJwt, showRequest, title, type Paint } from './s
 /** Makes one call as the arguments say, and shows it. Returns the exit code: 0 for a 2xx, else 1. */
 export function call (argv: readonly string[], world: CallWorld): Promise<number> {
   return runTool(TOOL, argv, world, async (args, paint) => {
-    const options = readCallOptions(args, world.env, hasTenants(world) ? world.tenants ?? [] : undefined)
+    const options = readCallOptions(args, world.env, world.tenants)
     const { sent, answer } = await makeCall(options, world.env, paint)
     if (!answer || answer.status < 200 || answer.status >= 300) {
       return reportFailure(sent, answer, options, world, paint)

@@ -11,7 +11,6 @@ import { typedSettings } from '../lib/settings/typed.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
 import { startWarnings } from '../lib/settings/start-report.ts'
 import { runTool, type Tool, type World } from './arguments.ts'
-import { BadUsage } from './bad-usage.ts'
 import { checkFiles, faultsOfSettings, findingsOrFaults } from './check-files.ts'
 import { checkImports } from './check-imports.ts'
 import { checkIntrospection } from './check-introspection.ts'
@@ -43,12 +42,7 @@ Run it where the service runs, with the same environment. Secrets are not shown.
 
 /** Checks settings, provider and store. Returns the exit code: 0 if nothing is wrong, else 1. */
 export function check (argv: readonly string[], world: CheckWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ positionals }, paint) => {
-    if (positionals.length > 0) {
-      throw new BadUsage(
-        `Unexpected argument ${positionals.join(' ')}: settings come from CONFIG_FILE, .env and the environment`
-      )
-    }
+  return runTool(TOOL, argv, world, async (_args, paint) => {
     const { env, out, readFile } = world
     const found: Finding[] = []
     const report = (name: string, findings: readonly Finding[]) => {

@@ -8,14 +8,11 @@ import { readAtMost } from './input.ts'
 import { judgeCapture } from './judge-capture.ts'
 import { NO_REQUEST, readCapture } from './read-capture.ts'
 import { readCurlWords } from './read-curl.ts'
-import type { Tenant } from './tenants.ts'
 
 interface ExplainWorld extends World {
   /** The text of a file, or undefined if there is none. */
   readonly readFile: SettingsSources['readFile']
   readonly input: AsyncIterable<Buffer> & { readonly isTTY?: boolean }
-  /** The local tenants that run, for when no provider is configured. */
-  readonly tenants?: readonly Tenant[]
   /** Unix seconds. */
   readonly now: number
 }
@@ -38,6 +35,7 @@ const TOOL = {
     peer: { ...text, value: 'ADDRESS', says: 'the peer that connected to the service, for TRUST_PROXY' },
     full: { ...flag, says: 'every check with the values compared, in the order of the service' }
   },
+  mostWords: 1,
   help: run =>
     `Explains a request: whether the service accepts it, the check that fails, what was compared, and what to do.
 
@@ -68,9 +66,8 @@ export function explain (argv: readonly string[], world: ExplainWorld): Promise<
     TOOL,
     world.input.isTTY === true && argv.length === 0 ? ['--help'] : own,
     world,
-    async ({ values, positionals: [source, ...more] }, paint) => {
+    async ({ values, positionals: [source] }, paint) => {
       const { introspect = false, set = [], scope, url, peer, full = false } = values
-      if (more.length > 0) throw new BadUsage('Give only one file, or a curl line')
       if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) {
         throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
       }

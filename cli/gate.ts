@@ -25,6 +25,7 @@ const TOOL = {
       says: 'with --explain: the message of the Model Context Protocol; a NAME after the PATH is its tool'
     }
   },
+  mostWords: 3,
   help: run =>
     `Guards another service: a request reaches it only with a token that passes, and under a rule.
 It needs two settings: IDP_DOMAIN (or IDP_ISSUER) and IDP_AUDIENCE.
@@ -89,8 +90,8 @@ function readRequest (
   positionals: readonly string[],
   mcp: string | undefined
 ): { method: string, target: string, message: McpMessage | undefined } {
-  const [method, target, name, rest] = positionals.length === 1 ? ['GET', ...positionals] : positionals
-  if (method === undefined || target === undefined || (mcp === undefined ? name : rest) !== undefined) {
+  const [method, target, name] = positionals.length === 1 ? ['GET', ...positionals] : positionals
+  if (method === undefined || target === undefined || (mcp === undefined && name !== undefined)) {
     throw new BadUsage('Say what to explain, such as --explain GET /orders/7')
   }
   // The case of a method counts.

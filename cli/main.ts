@@ -19,7 +19,7 @@ if (Object.hasOwn(TOOLS, name)) {
     program,
     readFile: readTextIfThere,
     input: process.stdin,
-    tenants: readTenants(),
+    tenants: program === undefined ? readTenants() : undefined,
     startService,
     now: Date.now() / 1000
   })

@@ -10,6 +10,7 @@ import { terminalLine } from './show.ts'
 const TOOL = {
   name: 'observed',
   options: { json: { ...flag, says: 'print { rows, unreadable } as JSON' } },
+  mostWords: Infinity,
   help: run =>
     `Says who would have been refused while OBSERVE was on: by rule, reason and client, from lines of the log or of
 the audit. A request that is in both counts once, as the audit has it: only that names clients.

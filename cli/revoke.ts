@@ -1,5 +1,5 @@
 import { decodeJwt } from 'jose'
-import { flag, hasTenants, runTool, text, type Arguments, type Tool } from './arguments.ts'
+import { flag, runTool, text, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { makeCall, reportFailure } from './call.ts'
 import { readCallOptions, type CallWorld } from './call-options.ts'
@@ -40,10 +40,7 @@ const SUBJECTS = {
 
 /** Sends a revocation to `POST /revocation/subjects`. Returns the exit code. */
 export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ values, positionals }, paint) => {
-    if (positionals.length > 0) {
-      throw new BadUsage(`"${positionals[0]!}" is no option; say what to revoke, such as --sub user-1`)
-    }
+  return runTool(TOOL, argv, world, async ({ values }, paint) => {
     const { env, out } = world
     const { scope, url, undo = false } = values
     const { subject, named } = subjectOf(values, world)
@@ -51,11 +48,10 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
       throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator')
     }
     const json = JSON.stringify({ sub_id: subject, ...undo && { undo } })
-    const tenants = hasTenants(world) ? world.tenants ?? [] : undefined
     const options = readCallOptions(
       { values: { json, scope, url }, positionals: ['POST', '/revocation/subjects'] },
       env,
-      tenants
+      world.tenants
     )
     const { sent, answer } = await makeCall(options, env, paint)
     if (answer?.status !== 204) return reportFailure(sent, answer, options, world, paint)
@@ -73,8 +69,7 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
   })
 }
 
-const tenantOf = (world: CallWorld) =>
-  hasTenants(world) ? tenantAt(world.tenants, world.env['CALL_URL']) : undefined
+const tenantOf = ({ tenants, env }: CallWorld) => tenantAt(tenants, env['CALL_URL'])
 
 /** The subject identifier (RFC 9493), and the same in words. @throws BadUsage */
 function subjectOf (

@@ -31,8 +31,7 @@ const TOOL = {
 
 /** Starts the service. It runs on when the exit code has been returned. */
 export function start (argv: readonly string[], world: StartWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ values, positionals }) => {
-    if (positionals.length > 0) throw new BadUsage(`Unexpected argument: ${positionals.join(' ')}`)
+  return runTool(TOOL, argv, world, async ({ values }) => {
     await world.startService(readListening(values))
     return 0
   })

@@ -32,6 +32,7 @@ const TOOL = {
     take: { ...flag, says: 'with --ensure: turn the only stream here, if there can be no second one' },
     delete: { ...flag, says: 'end the stream: its transmitter then sends nothing more' }
   },
+  mostWords: 1,
   help: run =>
     `Shows the stream of each transmitter in the settings: its configuration and its status.
 
@@ -48,10 +49,7 @@ type Chosen = Arguments<typeof TOOL.options>['values']
 
 /** Shows the streams of transmitters, makes them what the settings want, or ends one. Returns the exit code. */
 export function stream (argv: readonly string[], world: CheckWorld): Promise<number> {
-  return runTool(TOOL, argv, world, async ({ values, positionals: [issuer, ...more] }, paint) => {
-    if (more.length > 0) {
-      throw new BadUsage(`Unexpected argument ${more.join(' ')}: only the issuer of a transmitter is named`)
-    }
+  return runTool(TOOL, argv, world, async ({ values, positionals: [issuer] }, paint) => {
     if (values.delete && (values.ensure || values.take)) throw new BadUsage('--delete goes with no other option')
     const settings = await validateSettings(
       collectSettings({ environment: world.env, readFile: world.readFile }),

@@ -52,8 +52,7 @@ const types = createTypeChecker(complaints => {
 stops.push(() => types.stop())
 
 stopOnSignals()
-const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values, positionals }) => {
-  if (positionals.length > 0) throw new BadUsage(`Unexpected argument: ${positionals.join(' ')}`)
+const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, async ({ values }) => {
   await run(readPort(values.port))
   return 0
 })

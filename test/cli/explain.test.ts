@@ -93,7 +93,7 @@ async function run (
     },
     readFile,
     input: streamOf(input),
-    tenants: tenant === undefined ? [] : [tenant],
+    tenants: program === undefined ? [tenant ?? []].flat() : undefined,
     now,
     program
   })

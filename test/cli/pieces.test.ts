@@ -79,7 +79,6 @@ t.test('What a call does is said by options, else by the environment, else by a 
   for (
     const words of [
       [],
-      ['a', 'b', 'c'],
       ['G3T', '/b'],
       ['3GET', '/b'],
       ['b'],
