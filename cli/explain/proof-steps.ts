@@ -1,3 +1,4 @@
+import { promisify } from 'node:util'
 import {
   CHECKS_AFTER_SIGNATURE as AFTER,
   CHECKS_BEFORE_SIGNATURE as BEFORE,
@@ -111,7 +112,7 @@ export const PROOF_STEPS: readonly Step[] = [
   {
     name: 'proof.signature',
     applies: mayNeedProof,
-    run: e => settled(done => verifyProofSignature(e.proof!, policyOf(e), done)),
+    run: e => promisify(verifyProofSignature)(e.proof!, policyOf(e)),
     title: 'Its signature was made with that key',
     failed: 'Its signature was not made with that key',
     compared: e => showMembers(jsonOf(e, 'header'), ['alg'])
@@ -176,9 +177,5 @@ async function record (e: Examination) {
         'refused if it is sent again.'
     )
   }
-  await settled(done => recordProof(e.proof!, { replay }, done))
-}
-
-function settled (run: (done: (error: Error | null) => void) => void): Promise<void> {
-  return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
+  await promisify(recordProof)(e.proof!, { replay })
 }

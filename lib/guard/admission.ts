@@ -1,3 +1,4 @@
+import { promisify } from 'node:util'
 import type { Message, ReceivedRequest } from './message.ts'
 import { Refusal, refusalOfIssuer } from '../refusal.ts'
 import type { AccessTokenClaims } from './token/access-token-claims.ts'
@@ -136,7 +137,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     if (spared.get(request)) return
     const known = identities.get(request)
     const outcome = known ? { identity: known } : await checkOnce(request)
-    await promised(done => settle(request, requirement, outcome, done))
+    await promisify(settle)(request, requirement, outcome)
   }
 
   /**
@@ -202,10 +203,6 @@ export function createAdmission<Request extends AdmissibleRequest> (
   }
 
   return { admit, admitOnce, identify, judgeAll, meets }
-}
-
-function promised (run: (done: AdmissionDone) => void): Promise<void> {
-  return new Promise((resolve, reject) => run(error => error ? reject(error) : resolve()))
 }
 
 /**
