@@ -1,14 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { STORE_FAULTS } from './explain/faults.ts'
 import { createReplayStore } from '../lib/guard/replay/create-store.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { reportStart } from '../lib/settings/start-report.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 import { fault, fine, warning, type Finding } from './findings.ts'
-
-/** The store tries again four times a second. */
-const LONGEST_MS = 2000
-const STEP_MS = 25
+import { isSoon } from './stored-revocations.ts'
 
 /** Opens the replay store as the service does, and waits until it would record a proof. */
 export async function checkStore (settings: Settings): Promise<Finding[]> {
@@ -32,7 +28,7 @@ export async function checkStore (settings: Settings): Promise<Finding[]> {
     surroundings: processSurroundings
   })
   try {
-    for (let waitedMs = 0; waitedMs < LONGEST_MS && !store.state().ready; waitedMs += STEP_MS) await delay(STEP_MS)
+    await isSoon(() => store.state().ready)
     const { reason } = store.state()
     return judgeRedis(replay.hosts!, reason as RedisReason | undefined, {
       works: 'records proofs',

@@ -12,6 +12,7 @@ import { PREFIX, STATE } from '../lib/revocation/store/scripts.ts'
 import type { Settings } from '../lib/settings/settings.ts'
 import { processSurroundings } from '../server/surroundings.ts'
 
+/** Stores try again four times a second. */
 const LONGEST_MS = 2000
 const PROBES = ['text', 'hash', 'stream'].map(type => `${PREFIX}probe:${type}`)
 const STEP_MS = 25
@@ -134,6 +135,12 @@ export function tryStore (store: RedisPlace): Promise<TriedStore> {
   }, error => ({ reason: faultOf(error) ?? 'unreachable', lacking: [] }))
 }
 
+/** Waits for a store, but not for long. Resolves with whether it is ready. */
+export async function isSoon (isReady: () => boolean): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs < LONGEST_MS && !isReady(); waitedMs += STEP_MS) await delay(STEP_MS)
+  return isReady()
+}
+
 /** @param failing says what it means that there is no connection, or that `work` rejects */
 async function using<Found> (
   store: RedisPlace,
@@ -150,8 +157,7 @@ async function using<Found> (
     close () {}
   })
   try {
-    for (let waitedMs = 0; waitedMs < LONGEST_MS && !link.ready; waitedMs += STEP_MS) await delay(STEP_MS)
-    return link.ready ? await work(link) : failing(last, hosts)
+    return await isSoon(() => link.ready) ? await work(link) : failing(last, hosts)
   } catch (error) {
     return failing(error as Error, hosts)
   } finally {
