@@ -4,9 +4,9 @@ import { call, callOnce, last, send } from './exchange.js'
 
 const HOUR = 3600
 
-/** The proof of a good client, with its claims changed by `change`. */
-const forge = ({ client, keys }, change) =>
-  oauth.DPoP(client, keys, { [oauth.modifyAssertion]: (_header, claims) => change(claims) })
+/** Calls by `make` with the proof of a good client, its claims changed by `change`. */
+const forged = (make, change) => ({ client, keys, target, token }, log) =>
+  make(log, target, token, oauth.DPoP(client, keys, { [oauth.modifyAssertion]: (_header, claims) => change(claims) }))
 
 /**
  * A good call, so that there is a request to steal from; then `theft` gets what was sent. False if there was nothing to
@@ -76,15 +76,9 @@ export const ATTACKS = [
     lesson: 'A proof is valid for a few minutes. Its age comes from the time in it (iat) or, if the service requires ' +
       'nonces, from its nonce.',
     claims: ['iat', 'nonce'],
-    run: (world, log) =>
-      callOnce(
-        log,
-        world.target,
-        world.token,
-        forge(world, claims => {
-          claims.iat -= HOUR
-        })
-      )
+    run: forged(callOnce, claims => {
+      claims.iat -= HOUR
+    })
   },
   {
     id: 'ath',
@@ -93,15 +87,9 @@ export const ATTACKS = [
     story: 'The attacker sends the stolen token with a proof that was not made for any token.',
     lesson: 'A proof must contain the hash of the token that it is used with (ath).',
     claims: ['ath'],
-    run: (world, log) =>
-      call(
-        log,
-        world.target,
-        world.token,
-        forge(world, claims => {
-          delete claims.ath
-        })
-      )
+    run: forged(call, claims => {
+      delete claims.ath
+    })
   },
   {
     id: 'nonce',
@@ -113,14 +101,8 @@ export const ATTACKS = [
     passed: 'This service requires no nonces, so the proof is valid. To see the attack stopped, start with ' +
       'DPOP_NONCE=required npm run dev.',
     claims: ['nonce'],
-    run: (world, log) =>
-      callOnce(
-        log,
-        world.target,
-        world.token,
-        forge(world, claims => {
-          delete claims.nonce
-        })
-      )
+    run: forged(callOnce, claims => {
+      delete claims.nonce
+    })
   }
 ]

@@ -15,6 +15,10 @@ export function element (name, ...children) {
   return node
 }
 
+/** A small button, behind other text. */
+export const smallButton = (label, click, attributes = {}) =>
+  element('button', { type: 'button', className: 'small', click, ...attributes }, label)
+
 /** Text in which `code` is marked as in Markdown. */
 export const prose = text => text.split('`').map((part, index) => index % 2 === 0 ? part : element('code', part))
 

@@ -1,5 +1,5 @@
 /* global navigator */
-import { element } from './dom.js'
+import { element, smallButton } from './dom.js'
 import { jwtView, row } from './members.js'
 
 const ONCE = ' A proof is good for one request, so the API refuses the copy of an accepted request as a replay.'
@@ -35,19 +35,15 @@ export function exchangeView (exchange, claims, number, isOpen, announce) {
 }
 
 function copyButton (exchange, announce) {
-  return element('button', {
-    type: 'button',
-    className: 'small',
-    click: async ({ target }) => {
-      const isCopied = await navigator.clipboard.writeText(exchange.curl).then(() => true, () => false)
-      target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
-      announce(
-        isCopied
-          ? `The request is copied as a curl command.${exchange.sent.dpop ? ONCE : ''}`
-          : 'The browser did not allow the page to copy.'
-      )
-    }
-  }, 'Copy as curl')
+  return smallButton('Copy as curl', async ({ target }) => {
+    const isCopied = await navigator.clipboard.writeText(exchange.curl).then(() => true, () => false)
+    target.textContent = isCopied ? 'Copied' : 'The browser did not allow it'
+    announce(
+      isCopied
+        ? `The request is copied as a curl command.${exchange.sent.dpop ? ONCE : ''}`
+        : 'The browser did not allow the page to copy.'
+    )
+  })
 }
 
 function headersView (firstLine, headers) {

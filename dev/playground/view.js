@@ -1,4 +1,4 @@
-import { element, prose } from './dom.js'
+import { element, prose, smallButton } from './dom.js'
 import { row } from './members.js'
 import { exchangeView, pretty } from './transcript.js'
 import { adviceFor, loginAskedFor } from './verdict.js'
@@ -23,21 +23,8 @@ export function resultView (
     element('pre', { tabindex: '0', id: 'answer', 'aria-label': 'Body of the answer' }, pretty(final.body)),
     lesson && verdict.tone === 'good' && element('p', { className: 'lesson' }, lesson),
     advice && element('p', { className: 'lesson', id: 'advice' }, element('strong', 'What to do: '), prose(advice)),
-    asked &&
-    element(
-      'p',
-      element('button', {
-        type: 'button',
-        className: 'small',
-        id: 'step-up',
-        click: () => logInAsAsked(asked)
-      }, 'Log in as the route asks')
-    ),
-    wider &&
-    element(
-      'p',
-      element('button', { type: 'button', className: 'small', id: 'widen', click: wider.run }, wider.label)
-    ),
+    asked && element('p', smallButton('Log in as the route asks', () => logInAsAsked(asked), { id: 'step-up' })),
+    wider && element('p', smallButton(wider.label, wider.run, { id: 'widen' })),
     ...final.status === 0 ? [] : checksView(explanation, isProviderUp),
     ...exchanges.map((exchange, index) =>
       exchangeView({ ...exchange, curl: explanation?.curl?.[index] }, claims, index + 1, exchange === final, announce)
