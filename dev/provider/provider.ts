@@ -66,23 +66,17 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 async function createHandler (issuer: string, settings: TenantSettings): Promise<Handler> {
   const provider = await quietly(async () => {
     const oidc = await import('oidc-provider')
-    const policy = oidc.interactionPolicy.base()
+    const { base, Check } = oidc.interactionPolicy
+    const policy = base()
     policy.remove('consent')
-    policy.get('login').checks.add(
-      new oidc.interactionPolicy.Check(
-        'login_hint',
-        'another user is asked for',
-        ({ oidc: { params, session } }) =>
-          findUser(params['login_hint']) !== undefined && params['login_hint'] !== session.accountId
-      )
+    const { checks } = policy.get('login')
+    checks.add(
+      new Check('login_hint', 'another user is asked for', ({ oidc: { params: { login_hint: user }, session } }) =>
+        findUser(user) !== undefined && user !== session.accountId)
     )
-    policy.get('login').checks.add(
-      new oidc.interactionPolicy.Check(
-        'acr_values',
-        'another kind of login is asked for',
-        ({ oidc: { params, session } }) =>
-          params['acr_values'] !== undefined && !wordsOf(params['acr_values']).includes(session.acr ?? '')
-      )
+    checks.add(
+      new Check('acr_values', 'another kind of login is asked for', ({ oidc: { params, session } }) =>
+        params.acr_values !== undefined && !wordsOf(params.acr_values).includes(session.acr ?? ''))
     )
     const refuse = (): never => {
       throw new oidc.errors.InvalidTarget('this tenant does not know that API')
