@@ -622,17 +622,6 @@ t.test('Incomplete or contradictory settings of introspection stop the start', a
   for (const { values, problems } of rows) {
     await t.rejects(readSettings(values), { name: 'SettingsError', problems }, problems[0]!)
   }
-  const list = [{ domain: 'a.example', introspection: { for: 'opaque', cacheSeconds: '7' } }, {
-    domain: 'b.example',
-    introspection: { for: 'jwt' }
-  }, { domain: 'c.example' }]
-  const { idp: { issuers } } = await readSettings({ ...CLIENT, IDP_AUDIENCE: AUDIENCE, IDP_ISSUERS: list })
-  t.strictSame(
-    issuers.map(({ introspection }) =>
-      introspection && [introspection.covers, introspection.cacheSeconds, introspection.clientId, introspection.auth]
-    ),
-    [['opaque', 7, 'api', 'client_secret_basic'], ['jwt', 10, 'api', 'client_secret_basic'], undefined]
-  )
 })
 
 const tenant = await startOpaqueTenant(t)

@@ -85,6 +85,7 @@ const HOSTILE: Hostile[] = [
   withLine(`X-Forwarded-Host: ${','.repeat(8192)}`),
   withLine(`Forwarded: ${','.repeat(8192)}`),
   withLine('Forwarded: host="evil.example'),
+  withLine('Forwarded: host="evil.example/api/protected?"'),
   withLine('Forwarded: proto=javascript')
 ]
 

@@ -489,22 +489,6 @@ t.test('A function of the application is called once for each issuer, and the an
   t.equal(await find('https://64/'), undefined)
 })
 
-t.test('An application that cannot answer leaves its issuers undecided', async t => {
-  let isDown = true
-  const table = createDynamicIssuers({
-    maxIssuers: 3,
-    nowMs: () => 0,
-    ask: async () => {
-      if (isDown) throw new Error('down')
-      return undefined
-    }
-  })
-  const find = async () => await table.find('https://a/')
-  await t.rejects(find(), { name: 'Refusal', reason: 'issuers_unavailable', retryAfterSeconds: 1 })
-  isDown = false
-  t.equal(await find(), undefined, 'the failure is not kept')
-})
-
 t.test('An issuer that is no longer listed is closed, and what it has signed is trusted no more', async t => {
   const closed: string[] = []
   const started: string[] = []
