@@ -7,6 +7,9 @@ import { byDefault } from './settings-files.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
+/** Where the schema of an entry of `idp.issuers` is. */
+const ISSUER = '#/properties/idp/properties/issuers/anyOf/0/items'
+
 /** It accepts whatever the service accepts, as an editor reads it: of a format only the service itself can judge. */
 export function makeConfigSchema (): string {
   const schema = {
@@ -18,10 +21,13 @@ export function makeConfigSchema (): string {
   return `${JSON.stringify(schema, null, 2)}\n`
 }
 
-function sectionSchema (section: Section, pointer: string): JsonSchema {
+/** @param isEntry whether it is an entry of a list, or in one: what it leaves out is taken from beside the list */
+function sectionSchema (section: Section, pointer: string, isEntry = false): JsonSchema {
   const properties = Object.entries(section).map(([key, entry]) => [
     key,
-    typeof entry === 'string' ? settingSchema(settingSpec(entry)) : sectionSchema(entry, `${pointer}/properties/${key}`)
+    typeof entry === 'string'
+      ? { ...settingSchema(settingSpec(entry)), ...isEntry && { default: undefined } }
+      : sectionSchema(entry, `${pointer}/properties/${key}`, isEntry)
   ])
   // A key may be written with those of its sections before it: `idp.domain: tenant.example`.
   const joined = Object.entries(section).flatMap(([key, entry]) =>
@@ -69,7 +75,7 @@ function formsOf (schema: Part): JsonSchema[] {
             type: 'array',
             minItems: schema.minItems,
             maxItems: schema.maxItems,
-            items: entrySchema(issuerSection())
+            items: { ...sectionSchema(issuerSection(), ISSUER, true), type: 'object' }
           }]
         : [
             {
@@ -93,15 +99,6 @@ function formsOf (schema: Part): JsonSchema[] {
 
 /** Where a secret may be in place of its text, or of an entry of its list. */
 const placesOf = ({ placed }: Part) => placed ? partForms(SECRET_PLACE) : []
-
-/** Each member as the single setting describes it. */
-function entrySchema (section: Section): JsonSchema {
-  const members = Object.entries(section).map(([key, entry]) => [
-    key,
-    typeof entry === 'string' ? { ...settingSchema(settingSpec(entry)), default: undefined } : entrySchema(entry)
-  ])
-  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(members) }
-}
 
 /**
  * Each way to write a part of a section that has parts. A number or boolean there is not written as text, unless digits

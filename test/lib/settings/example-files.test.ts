@@ -212,6 +212,11 @@ t.test('The schema accepts whatever the service accepts.', async t => {
     return [...own, ...list, list.join(' '), list.join(','), `[${list.join(', ')}]`]
   })
   const taken = new Set<string>()
+  const inEntry = (text: string) => `idp: { audience: a, issuers: [{ issuer: https://a.example, ${text} }] }`
+  for (const text of ['introspection.for: off', 'introspection:'].map(inEntry)) {
+    await t.resolves(start('config.yaml', text))
+    t.strictSame(judge(text), [], text)
+  }
   for (const value of new Set([...WRITTEN, ...words])) {
     const keys = await keysThatTake(value)
     if (value !== '' && value !== '~') { for (const key of keys) taken.add(key) }
