@@ -31,19 +31,21 @@ export async function send (log, url, headers, method = 'GET') {
   await recorder(log)(new URL(url), { method, headers }).catch(() => {})
 }
 
-/** A call as a good client makes it: a fresh proof, and a second try if the service asks for its nonce. */
-export async function call (log, url, token, dpop) {
-  const error = await callOnce(log, url, token, dpop)
-  if (oauth.isDPoPNonceError(error)) await callOnce(log, url, token, dpop)
+/** A call as a good client makes it. All that went wrong is in the log. */
+export const call = (log, ...bound) => sendBound(recorder(log), ...bound).catch(() => {})
+
+/** The same without the second try. */
+export const callOnce = (log, ...bound) => sendOnce(recorder(log), ...bound).catch(() => {})
+
+/** A request with the token and a fresh proof by `fetchAs`, and a second try if the service asks for its nonce. */
+export function sendBound (...bound) {
+  return sendOnce(...bound).catch(error => {
+    if (oauth.isDPoPNonceError(error)) return sendOnce(...bound)
+    throw error
+  })
 }
 
-/** The same without the second try. Returns what went wrong, if anything; all of it is in the log. */
-export function callOnce (log, url, token, dpop) {
-  return sendBound(recorder(log), url, token, dpop).then(() => undefined, error => error)
-}
-
-/** A request with the token and a fresh proof, sent by `fetchAs`. Rejects if the service asks for its nonce. */
-export function sendBound (fetchAs, url, token, dpop) {
+function sendOnce (fetchAs, url, token, dpop) {
   return oauth.protectedResourceRequest(token, 'GET', new URL(url), new Headers(), undefined, {
     DPoP: dpop,
     [oauth.customFetch]: fetchAs,

@@ -1,5 +1,4 @@
 // One open stream of events, and what becomes of it.
-import * as oauth from '/vendor/oauth4webapi.js'
 import { attempt } from './attempt.js'
 import { byId } from './dom.js'
 import { recorder, sendBound } from './exchange.js'
@@ -71,13 +70,10 @@ async function openStream (log, url, token, dpop) {
   return { counts: countsOf(reader), close: () => reader.cancel() }
 }
 
-async function request (fetchAs, url, token, dpop) {
-  if (dpop === undefined) return fetchAs(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
-  const once = () => sendBound(fetchAs, url, token, dpop)
-  return once().catch(error => {
-    if (oauth.isDPoPNonceError(error)) return once()
-    throw error
-  })
+function request (fetchAs, url, token, dpop) {
+  return dpop === undefined
+    ? fetchAs(url, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
+    : sendBound(fetchAs, url, token, dpop)
 }
 
 async function * countsOf (reader) {
