@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { listen, stop } from './listen.ts'
 
 export type LocalTransmitter = Awaited<ReturnType<typeof startTransmitter>>
 
 const KEY_ID = 'events'
+const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
 
 /**
  * A transmitter of security events on loopback, beside the local provider (Shared Signals Framework 1.0, RFC 8417, RFC
@@ -30,14 +30,9 @@ export async function startTransmitter ({ port, audience }: { port: number, audi
   documents.set('/keys', { keys: [jwk] })
   return {
     issuer,
-    /**
-     * Pushes an event to a receiver. Returns the status of its answer.
-     * @param type the end of a known type, such as `session-revoked`
-     * @param subject its `sub_id`
-     */
-    async push (receiver: string, type: string, subject: object) {
-      const uri = KNOWN_EVENT_TYPES.find(known => known.endsWith(`/${type}`))!
-      const body = await new SignJWT({ sub_id: subject, events: { [uri]: {} } })
+    /** Pushes to a receiver that all sessions of a subject have ended. Returns the status of its answer. */
+    async pushEnd (receiver: string, subject: object) {
+      const body = await new SignJWT({ sub_id: subject, events: { [SESSION_REVOKED]: {} } })
         .setProtectedHeader({ alg: 'RS256', kid: KEY_ID, typ: 'secevent+jwt' }).setIssuer(issuer).setAudience(audience)
         .setJti(randomUUID()).setIssuedAt().sign(privateKey)
       const { status } = await fetch(receiver, {

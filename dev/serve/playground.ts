@@ -66,7 +66,7 @@ export async function startPlayground (
   server.post('/explain', request =>
     explainExchange(request.body as Exchanges, settings, keys, authorization => askAboutRevocation(api, authorization)))
   server.post('/log-out-everywhere', async (request, reply) => {
-    const status = await transmitter!.push(`${api}/revocation/events`, 'session-revoked', {
+    const status = await transmitter!.pushEnd(`${api}/revocation/events`, {
       user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub }
     })
     return reply.send({ status })
