@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
+import { findClaim } from '../guard/requirement/judge.ts'
 import { CLIENT_CLAIMS } from '../guard/token/claims.ts'
 import type { VerifiedToken } from '../guard/token/verified-tokens.ts'
 
@@ -112,8 +113,8 @@ export interface RevocationFacts {
 export const MAX_CLAIM_VALUES = 1000
 
 /**
- * Reads what a token is judged by. Numbers count as their text, and a time that is a text as its number. Any other
- * `iat` counts as missing.
+ * Reads what a token is judged by. A dotted name of a claim leads into objects, as in requirements. Numbers count as
+ * their text, and a time that is a text as its number. Any other `iat` counts as missing.
  */
 export function revocationFactsOf (
   { claims, issuer, binding: { jkt } }: RevocableToken,
@@ -135,16 +136,16 @@ export function revocationFactsOf (
       targets.push(claimTarget(name, issuer, value), claimTarget(name, '*', value))
     }
   }
-  const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name =>
-    Array.isArray(byName[name]) && byName[name].length > MAX_CLAIM_VALUES
-  )
+  const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name => {
+    const claim = findClaim(byName, name)
+    return Array.isArray(claim) && claim.length > MAX_CLAIM_VALUES
+  })
   const loginAt = byName.auth_time === undefined ? undefined : asTime(byName.auth_time) ?? Infinity
   return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt, overfull }
 }
 
 function valuesOf (claims: Readonly<Record<string, unknown>>, name: string): string[] {
-  if (!Object.hasOwn(claims, name)) return []
-  return [claims[name]].flat().slice(0, MAX_CLAIM_VALUES).filter(value =>
+  return [findClaim(claims, name)].flat().slice(0, MAX_CLAIM_VALUES).filter(value =>
     typeof value === 'string' || typeof value === 'number'
   ).map(String)
 }

@@ -19,6 +19,16 @@ t.test('A claim is compared by each of its values, a text or a number.', async t
   t.strictSame(added({ sid: 's' }), [keyOf(['sid', ISSUER, 's']), keyOf(['sid', '*', 's'])])
 })
 
+t.test('A dotted name leads into objects if no claim has the whole name.', async t => {
+  const names = { session: ['session.id'], other: [] }
+  const keys = [keyOf(claimTarget('session.id', ISSUER, 's')), keyOf(claimTarget('session.id', '*', 's'))]
+  t.strictSame(added({ session: { id: 's' } }, names), keys)
+  t.strictSame(added({ 'session.id': 's', session: { id: 'other' } }, names), keys)
+  t.strictSame(added({ session: [{ id: 's' }] }, names), [])
+  const values = Array.from({ length: 1001 }, (_, index) => index)
+  t.equal(factsOf({ session: { id: values } }, names).overfull, 'session.id')
+})
+
 t.test('Only a token with a key is compared by it', async t => {
   const keysOf = (binding: object) =>
     revocationFactsOf({ claims: { sub: 'u' }, issuer: ISSUER, binding } as unknown as RevocableToken, {
