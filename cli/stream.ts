@@ -110,7 +110,12 @@ async function look (
       createTransport(settings.proxies),
       session => fetchTransmitterConfiguration(given, session)
     )
-    const question = { given, path, settings, configuration }
+    const { configurationEndpoint: endpoint } = configuration
+    if (endpoint === undefined) {
+      const says = 'It has no configuration_endpoint, so its stream can be neither read nor changed.'
+      return { findings: [fault(says, 'Create the stream at the transmitter, and name its audience here.')] }
+    }
+    const question = { given, path, settings, configuration, endpoint }
     return await askAboutStreams(question, (client, wanted) =>
       isEnsured
         ? ensure(client, wanted, question, values.take === true)
@@ -128,16 +133,12 @@ const PAUSE_MS = 500
 async function ensure (
   client: TransmitterClient,
   wanted: WantedStream,
-  { given, path, configuration: { configurationEndpoint: endpoint } }: StreamQuestion,
+  { given, path, endpoint }: StreamQuestion & { readonly endpoint: string },
   isTaking: boolean
 ): Promise<SeenStream> {
   if (wanted.delivery === 'push' && wanted.pushUrl === undefined) {
     const says = 'PUBLIC_URL (server.publicUrl) is not set: it makes the address for pushes.'
     return { findings: [fault(says, 'Set it to the address at which the transmitter reaches this service.')] }
-  }
-  if (endpoint === undefined) {
-    const says = 'It has no configuration_endpoint, so its stream can be neither created nor changed.'
-    return { findings: [fault(says, 'Create the stream at the transmitter, and name its audience here.')] }
   }
   const pushAuthorization = given.pushAuthorization &&
     await readSecret(given.pushAuthorization, `${path}.pushAuthorization`, processSurroundings)
@@ -176,7 +177,7 @@ function whatWasDone ({ did, stream, status, from, ended }: Exclude<Ensured, { d
 async function end (
   client: TransmitterClient,
   wanted: WantedStream,
-  { given, configuration: { configurationEndpoint } }: StreamQuestion
+  { given, endpoint }: StreamQuestion & { readonly endpoint: string }
 ): Promise<SeenStream> {
   const { streams, own } = await readOwnStream(client, wanted)
   if (!own) return { findings: [noStream(streams, given)] }
@@ -190,7 +191,7 @@ async function end (
   }
   return {
     findings: [
-      await endStream(client, configurationEndpoint!, idOf(own))
+      await endStream(client, endpoint, idOf(own))
         ? fine(`Stream ${idOf(own)} was ended.`)
         : fault(`Stream ${idOf(own)} cannot be ended by this client.`, 'End it at the transmitter.')
     ]

@@ -205,5 +205,8 @@ t.test('What stands in the way is said in a sentence', async t => {
   a.answers['POST /token'] = [401, {}]
   t.equal((await run([], [a.settings])).code, 1)
   t.equal((await run([], [{ ...a.settings, delivery: 'mail' }])).code, 1)
+  const [, usual] = b.answers['GET /.well-known/ssf-configuration'] as [number, object]
+  b.answers['GET /.well-known/ssf-configuration'] = [200, { ...usual, configuration_endpoint: undefined }]
+  for (const argv of [[], ['--delete']]) t.equal((await run(argv, [b.settings])).code, 1)
   t.equal((await run(['--help'], undefined)).code, 0)
 })
