@@ -295,6 +295,7 @@ export const AUDIT = {
     to: {
       about: '`off`, `log` for the log of the service, or the path of a file',
       ...TEXT,
+      format: 'audit-target',
       digits: true,
       allowed: 'off, log, or the path of a file'
     },

@@ -578,6 +578,7 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
       problem: 'audit.pseudonymkey is unknown; did you mean audit.pseudonymKey?'
     },
     { audit: true, problem: 'audit.to is true; allowed: off, log, or the path of a file' },
+    { audit: 'on', problem: 'audit.to is "on"; allowed: off, log, or the path of a file' },
     {
       audit: ['log'],
       problem:

@@ -68,6 +68,10 @@ const ROWS: Readonly<Record<FormatName, readonly [taken: readonly string[], refu
     ['off', '2027-01-15'],
     ['', '2027-02-30', '1969-12-31', 'tomorrow']
   ],
+  'audit-target': [
+    ['off', 'log', 'audit', 'log.txt', './on', '/var/log/audit.log'],
+    ['on', 'true', 'false', 'Log', 'OFF']
+  ],
   'rate-limit': [
     ['off', '1', '9' + '0'.repeat(14)],
     ['0', '01', '1' + '0'.repeat(15), 'offx', 'xoff', '1.5', '-1']
