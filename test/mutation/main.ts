@@ -7,6 +7,7 @@ import { readOptions } from '../../bench/options.js'
 import { findMutants, hashOf, mutate, readProgram, shorten, type Mutant, type Program } from './mutants.ts'
 import { findCandidate, readReach, type Candidate, type Reach } from './reach.ts'
 import { runTestFile } from './trial.ts'
+import { createTypeCheck } from './type-check.ts'
 
 const USAGE = `npm run test:mutation -- [options]
 
@@ -15,7 +16,7 @@ const USAGE = `npm run test:mutation -- [options]
   --sample N      only so many mutants, chosen by the seed
   --seed N        1
   --jobs N        processes at once: 2
-  --budget N      seconds of tests for one mutant, after which it counts as a survivor: 120
+  --budget N      seconds of tests for one mutant at first; what is alive then is judged by all others: 120
   --list          lists the mutants and runs nothing
 
 Those of survivors.json are left out. The code is 1 if fewer than 95 % are killed.`
@@ -31,15 +32,22 @@ const values = readOptions({
   help: { type: 'boolean', default: false }
 })
 
-/**
- * Tests of tools, files and whole processes: what they run of the sources, others run as well. Only Redis runs the
- * scripts that are for it.
- */
-const LEFT_OUT =
-  /^test\/(?:deploy|dev|docs|examples|fuzz|history|lint|matrix|mutation|own|programs|batches|types)\/|^test\/system\/(?!revocation-redis\.)|^test\/(?:start|node-versions|supply-chain)\./
+/** Each takes long, or has nothing to do with the sources. Only Redis runs the scripts that are for it. */
+const LEFT_OUT = /^test\/(?:batches|lint|matrix|mutation|own|programs|types)\/|^test\/system\/(?!revocation-redis\.)/
+/** Tests of tools, files and whole processes: others run most of what they run of the sources, and are tried first. */
+const LAST = /^test\/(?:deploy|dev|docs|examples|fuzz|history)\/|^test\/(?:start|node-versions|supply-chain)\./
 
 const SOURCES = ['lib', 'plugins', 'routes', 'server', 'cli']
 const TARGET_PERCENT = 95
+/** Lists in the documents, and other files that follow from the sources. */
+const CHECK_OF_FILES: Candidate = { file: 'dev/generate/main.ts', args: ['--check'], ms: 0 }
+
+/** A mutant that is alive, and what may still kill it. */
+interface Suspect {
+  readonly mutant: Mutant
+  readonly env: Readonly<Record<string, string>>
+  readonly candidates: Candidate[]
+}
 
 /** A mutant that cannot be distinguished from the original, with the reason and with what was tried. */
 type Listed = Readonly<Record<'file' | 'within' | 'line' | 'original' | 'replacement', string>>
@@ -71,17 +79,33 @@ async function main () {
     for (const mutant of mutants) console.log(describe(mutant))
     return true
   }
-  const reaches = await reachOfTests(programs)
-  const survivors: Mutant[] = []
+  const tests = filesIn('test').filter(file => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
+  const reaches = await reachOfTests(tests.filter(file => !LAST.test(file)), programs)
   const folder = mkdtempSync(join(tmpdir(), 'mutant-'))
+  const suspects: Suspect[] = []
   await inParallel(mutants, async (mutant, done) => {
     const program = programs.get(mutant.file)!
-    const candidates = reaches.flatMap(reach => findCandidate(reach, mutant, program) ?? [])
-    if (!await isKilled(mutant, program, candidates, folder)) {
+    const source = join(folder, mutant.id)
+    writeFileSync(source, mutate(program, mutant))
+    const suspect = {
+      mutant,
+      env: { MUTANT_URL: pathToFileURL(resolve(mutant.file)).href, MUTANT_SOURCE: source },
+      candidates: candidatesOf(mutant, program, reaches)
+    }
+    if (!await isKilled(suspect, Number(values.budget) * 1000)) suspects.push(suspect)
+    console.error(`${done} of ${mutants.length} judged, ${suspects.length} alive`)
+  })
+  const isRefused = createTypeCheck()
+  const others = tests.filter(file => LAST.test(file)).map(file => ({ file, ms: 0 }))
+  const survivors: Mutant[] = []
+  await inParallel(suspects, async (suspect, done) => {
+    const { mutant } = suspect
+    suspect.candidates.push(CHECK_OF_FILES, ...others)
+    if (!isRefused(mutant.file, mutate({ source: readFileSync(mutant.file, 'utf8') }, mutant)) && !await isKilled(suspect, Infinity)) {
       survivors.push(mutant)
       console.log(describe(mutant))
     }
-    console.error(`${done} of ${mutants.length} judged, ${survivors.length} alive`)
+    console.error(`${done} of ${suspects.length} judged again, ${survivors.length} alive`)
   })
   rmSync(folder, { recursive: true })
   const percent = mutants.length === 0 ? 100 : 100 * (1 - survivors.length / mutants.length)
@@ -92,32 +116,28 @@ async function main () {
 const describe = ({ file, lineNumber, within, operator, original, text }: Mutant) =>
   `${file}:${lineNumber} (${within}) ${operator}: ${original} -> ${shorten(text)}`
 
-/** Runs what may kill a mutant, tests beside it and short ones first, until one fails that passes without it. */
-async function isKilled (
-  mutant: Mutant,
-  program: Program,
-  candidates: readonly Candidate[],
-  folder: string
-) {
-  const source = join(folder, mutant.id)
-  writeFileSync(source, mutate(program, mutant))
-  const env = { MUTANT_URL: pathToFileURL(resolve(mutant.file)).href, MUTANT_SOURCE: source }
+/** What may kill a mutant: tests beside it and short ones first. */
+function candidatesOf (mutant: Mutant, program: Program, reaches: readonly Reach[]): Candidate[] {
   const words = mutant.file.replace('.ts', '').split('/')
   const cost = ({ file, ms }: Candidate) =>
     (ms + 500) / words.reduce((near, word) => near * (file.includes(word) ? 10 : 1), 1)
-  const until = performance.now() + Number(values.budget) * 1000
-  for (const { file, only, ms } of candidates.toSorted((a, b) => cost(a) - cost(b))) {
+  return reaches.flatMap(reach => findCandidate(reach, mutant, program) ?? []).sort((a, b) => cost(a) - cost(b))
+}
+
+/** Runs its candidates until one fails that passes without the mutant. Those that ran are gone then. */
+async function isKilled ({ env, candidates }: Suspect, budgetMs: number) {
+  const until = performance.now() + budgetMs
+  for (let next; performance.now() < until && (next = candidates.shift());) {
+    const { file, ms, ...which } = next
     // On a busy machine a start takes long, and a run that is cut shows nothing.
-    const trial = { only, timeoutMs: 60_000 + 5 * ms }
+    const trial = { ...which, timeoutMs: 60_000 + 5 * ms }
     if (!await runTestFile(file, { ...trial, env }) && await runTestFile(file, trial)) return true
-    if (performance.now() > until) return false
   }
   return false
 }
 
 /** What each file of tests runs, measured if it is not known. */
-async function reachOfTests (programs: ReadonlyMap<string, Program>) {
-  const files = filesIn('test').filter(file => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
+async function reachOfTests (files: readonly string[], programs: ReadonlyMap<string, Program>) {
   const reaches: Reach[] = []
   await inParallel(files, async file => {
     // A change is judged with what was known before: measuring everything again takes longer than its mutants.

@@ -56,7 +56,7 @@ export function findMutants ({ file, source }: Program): Mutant[] {
 }
 
 /** The text of the file with the change made. */
-export function mutate ({ source }: Program, { start, end, text }: Change): string {
+export function mutate ({ source }: Pick<Program, 'source'>, { start, end, text }: Change): string {
   return source.slice(0, start) + text + source.slice(end)
 }
 

@@ -39,6 +39,7 @@ export interface Reach {
 export interface Candidate {
   readonly file: string
   readonly only?: readonly string[] | undefined
+  readonly args?: readonly string[]
   readonly ms: number
 }
 

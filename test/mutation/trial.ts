@@ -11,13 +11,17 @@ interface Trial {
   readonly env?: Readonly<Record<string, string>>
   /** Names of tests at the top of the file; all of them when left out. */
   readonly only?: readonly string[] | undefined
+  readonly args?: readonly string[]
   readonly timeoutMs: number
 }
 
 /** Whether the tests of a file pass, in a process of its own, which ends with its children at the first failure. */
-export function runTestFile (file: string, { hook = SWAP, env = {}, only, timeoutMs }: Trial): Promise<boolean> {
+export function runTestFile (
+  file: string,
+  { hook = SWAP, env = {}, only, args = [], timeoutMs }: Trial
+): Promise<boolean> {
   const names = only?.map(name => name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&'))
-  const child = spawn(process.execPath, ['--import', './cli/strip-types.js', file], {
+  const child = spawn(process.execPath, ['--import', './cli/strip-types.js', file, ...args], {
     detached: true,
     stdio: 'ignore',
     env: {
