@@ -214,6 +214,13 @@ t.test('A provider that takes the secret only in a header gets it there, and it 
   t.notMatch(text, /[^\P{Cc}\n]/u, 'and an answer does not steer the terminal')
 })
 
+t.test('A token endpoint that is no URL is none.', async t => {
+  const server = createServer((_, response) => response.end('{"token_endpoint":"token"}'))
+  const issuer = `http://127.0.0.1:${await listen(t, server)}`
+  const { code } = await run(undefined, [`${local.url}/api/private`, '--issuer', issuer, '--client-id', 'a', '--client-secret', 'b'])
+  t.equal(code, 1)
+})
+
 t.test('--resolve names the address of a host, and a Host line is refused.', async t => {
   const { port } = new URL(local.url)
   const env = { CALL_TOKEN: 'opaque', HTTP_PROXY: 'http://127.0.0.1:1' }

@@ -399,6 +399,14 @@ t.test('A refusal is documented with what it means and with the headers that it 
     503: ['Retry-After']
   }, 'no 403 if no scope is needed')
   t.strictSame(headersAt('/api/public'), { 200: [], 503: ['Retry-After'] })
+  const { headers } = resolveReference(document, operationAt(document, '/api/public').responses['503']!)
+  t.strictSame(headers, {
+    'Retry-After': {
+      description: 'Seconds to wait before the next try.',
+      required: true,
+      schema: { type: 'integer', minimum: 1 }
+    }
+  })
   t.strictSame(headersAt('/health/live'), { 200: [] }, 'what answers under overload too is never turned away')
 })
 

@@ -84,6 +84,12 @@ t.test('A getter named user stops the start with a sentence.', async t => {
   )
 })
 
+t.test('An app that has no @fastify/passport may change the user for its handler.', async t => {
+  const { app, bearer } = await start(t, () => {})
+  app.get('/', { onRequest: app.requireScope('a'), preHandler: setUser }, seen)
+  t.strictSame(await bearer('/', { sub: 'ann', scope: 'a' }), { sub: 'ben', scopes: ['a'] })
+})
+
 t.test('Beside @fastify/passport, scopes and user are of one person.', async t => {
   const { app, bearer } = await start(t, app => app.register(passport))
   app.get('/token', { onRequest: app.requireScope('a') }, seen)

@@ -11,14 +11,14 @@ export class UpstreamError extends Error {
   readonly statusCode: 408 | 413 | 499 | 502 | 504
   /** Of the answer. The client may go on sending a body that is not read. */
   readonly headers: { readonly connection: 'close' } | undefined
-  /** What its cause is called, for the log. */
+  /** The code of its cause, for the log. */
   readonly code: string
 
   constructor (statusCode: UpstreamError['statusCode'], message: string, cause?: unknown) {
     super(message, { cause })
     this.statusCode = statusCode
-    const { code, name } = (cause ?? {}) as Partial<NodeJS.ErrnoException>
-    this.code = code ?? name ?? (statusCode === 504 ? 'timeout' : 'unusable_answer')
+    const { code } = (cause ?? {}) as Partial<NodeJS.ErrnoException>
+    this.code = code ?? (statusCode === 504 ? 'timeout' : 'unusable_answer')
     this.headers = statusCode === 408 || statusCode === 413 ? { connection: 'close' } : undefined
   }
 }

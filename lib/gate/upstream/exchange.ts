@@ -100,7 +100,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     if (isEventStream(headers)) this.#stopTimer()
     this.#head = { status, headers }
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
-    this.#isWhole = status === 304
+    if (status === 304) this.#isWhole = true
     // What comes at once comes before that.
     SETTLED.then(() => this.#deliver(controller))
   }

@@ -538,6 +538,8 @@ t.test('A rule is read as a whole: each member that cannot be used is reported, 
   )
   t.strictSame((await read({ path: '/a', allow: 'anyone', audience: undefined })).rule?.requirement, undefined)
   t.strictSame((await read({ path: '/a', methods: 'HEAD' })).rule?.methods, ['HEAD'])
+  t.strictSame((await read({ path: '/a', mcp: { methods: 'initialize' } })).rule?.mcp?.methods, ['initialize'])
+  t.strictSame((await read({ path: '/a', mcp: { tools: 'x' } })).rule?.mcp?.tools, ['x'])
   const bad: ReadonlyArray<{ given: unknown, problems: readonly string[] }> = [
     ...[null, undefined, [], 'a', 7].map(given => ({
       given,

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import {
@@ -51,7 +51,7 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
     surroundings
   })
   t.teardown(() => upstream.close())
-  const send = (body?: PassThrough, onInterim = () => {}) =>
+  const send = (body?: Readable, onInterim = () => {}) =>
     upstream.send({ method: 'POST', target: '/', headers: [], body, timeoutSeconds: 7, onInterim })
   const read = async ({ body }: UpstreamAnswer) =>
     String(Buffer.isBuffer(body) ? body : Buffer.concat(await body.toArray()))
@@ -158,6 +158,12 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
     { statusCode: 408, message: 'The body of the request is too slow.' },
     'the client has not sent all of its body'
   )
+
+  const { answer: taken } = send(Readable.from(['a', 'b']))
+  await once(server, 'arrived')
+  await turn()
+  advance(7000)
+  await t.rejects(taken, { statusCode: 504, message: 'The upstream is too slow' }, 'the twin: it has')
 
   const large = new PassThrough()
   const refused = send(large)

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createTransport } from '../../../../lib/guard/provider/transport.ts'
@@ -455,6 +456,19 @@ t.test('A store that is slow to say that it is away is not asked about the rest 
     })
     const { isMore, failure } = await poll('https://t.example/poll')
     t.strictSame([isMore, failure?.message, takes], [false, 'the store is away', asked], `${slowMs} ms each`)
+  }
+})
+
+t.test('Fewer events are asked for at once if an answer was too large', async t => {
+  for (const isWhole of [true, false]) {
+    const poll = createPoll({
+      client: { poll: async () => ({ sets: [], isWhole }) },
+      sender: { name: 'https://t.example' } as EventSender,
+      take: () => assert.fail('there is nothing to take'),
+      onEvent () {},
+      steadyMs: () => 0
+    })
+    t.equal((await poll('https://t.example/poll')).isMore, !isWhole)
   }
 })
 
