@@ -135,7 +135,11 @@ export function shownAt (values: RawSettings, path: string): string {
 
 /** How messages name a part: a setting as below, any other part by its path. */
 export function partName (path: string): string {
-  return isSetting(path) ? nameOf(path) : path
+  if (isSetting(path)) return nameOf(path)
+  const section = path.slice(0, path.lastIndexOf('.'))
+  const { variable, short }: Part = isSetting(section) ? settingSpec(section) : {}
+  // The variable of a section holds this member of it.
+  return short !== undefined && path === `${section}.${short}` ? `${variable} (${path})` : path
 }
 
 /** The line for a service that looks for certificates on its sockets and does not end TLS. */

@@ -577,8 +577,8 @@ t.test('Audit: settings that cannot be used stop the start', async t => {
       audit: { to: 'log', pseudonymkey: KEY },
       problem: 'audit.pseudonymkey is unknown; did you mean audit.pseudonymKey?'
     },
-    { audit: true, problem: 'audit.to is true; allowed: off, log, or the path of a file' },
-    { audit: 'on', problem: 'audit.to is "on"; allowed: off, log, or the path of a file' },
+    { audit: true, problem: 'AUDIT (audit.to) is true; allowed: off, log, or the path of a file' },
+    { audit: 'on', problem: 'AUDIT (audit.to) is "on"; allowed: off, log, or the path of a file' },
     {
       audit: ['log'],
       problem:
