@@ -5,6 +5,7 @@ import { createProof, type ProofKey } from '../../cli/token.ts'
 import { holdfast, readSettings, serverOptions } from '../../holdfast.ts'
 import type { Variables } from '../../test/helpers/variables.ts'
 import { AUDIENCE } from './realm.ts'
+import { shownBy } from '../../test/helpers/shown.ts'
 
 /** The service before an issuer. */
 export interface Service {
@@ -61,16 +62,8 @@ export async function startService (issuer: string, values: Variables = {}): Pro
 
 /** What `npm run check` says: its result, and the lines that hold these words. */
 export async function runCheck (issuer: string, values: NodeJS.ProcessEnv, words: string): Promise<string> {
-  let text = ''
-  const code = await check([], {
-    env: { IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: AUDIENCE, ...values },
-    out: {
-      write: part => {
-        text += part
-      }
-    },
-    readFile: () => undefined
-  })
+  const env = { IDP_ISSUER: issuer, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: AUDIENCE, ...values }
+  const { code, text } = await shownBy(out => check([], { env, out, readFile: () => undefined }))
   const line = text.split('\n').find(line => line.includes(words))
   const said = line?.replace(/^\s*[^\w]*\s*/, '').replaceAll(issuer, 'ISSUER').replaceAll('|', '\\|')
   return `code ${code}: ${said ?? 'nothing of the kind'}`

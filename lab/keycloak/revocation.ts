@@ -9,6 +9,7 @@ import { useKeycloak, type Keycloak } from './keycloak.ts'
 import { startRecorder, type Recorder } from './recorder.ts'
 import { AS_THE_PAGE_SAYS, makeRealm, PASSWORD } from './realm.ts'
 import type { Row } from './rows.ts'
+import { shownBy } from '../../test/helpers/shown.ts'
 
 const RECEIVER = { clientId: 'receiver', secret: 'secret-of-the-receiver' }
 const PUSH_AUTHORIZATION = 'Bearer secret-of-the-pushes'
@@ -251,16 +252,12 @@ async function makeSite (way: Way, atKeycloak: Recorder, atService: Recorder): P
 
 /** What runs before each start. */
 async function ensureStream (site: Site) {
-  let text = ''
-  const code = await stream(['--ensure'], {
-    env: { IDP_ISSUER: site.issuer, IDP_AUDIENCE: 'api', PUBLIC_URL: site.atService.url },
-    out: {
-      write: part => {
-        text += part
-      }
-    },
-    readFile: path => path === 'config.yaml' ? JSON.stringify({ revocation: settingsFor(site) }) : undefined
-  })
+  const { code, text } = await shownBy(out =>
+    stream(['--ensure'], {
+      env: { IDP_ISSUER: site.issuer, IDP_AUDIENCE: 'api', PUBLIC_URL: site.atService.url },
+      out,
+      readFile: path => path === 'config.yaml' ? JSON.stringify({ revocation: settingsFor(site) }) : undefined
+    }))
   if (code !== 0) throw new Error(text)
 }
 

@@ -17,6 +17,7 @@ import { startApp } from '../helpers/app.ts'
 import type { Issuer } from '../helpers/issuer.ts'
 import { listen } from '../helpers/listen.ts'
 import type { Variables } from '../helpers/variables.ts'
+import { recordedRun, shownBy } from '../helpers/shown.ts'
 
 const audience = 'https://holdfast.example/api'
 const provider = await startProvider({ audience })
@@ -36,26 +37,14 @@ async function startService (settings: Variables = {}, from: LocalProvider = pro
   }
 }
 
-async function run (
+function run (
   tenant: Tenant | undefined,
   argv: string[],
   env: NodeJS.ProcessEnv = {},
   isTTY = false
 ) {
-  const record = recorded(argv)
-  let text = ''
-  const code = await call(argv, {
-    env,
-    out: {
-      write: part => {
-        text += part
-      },
-      isTTY
-    },
-    tenants: tenant === undefined ? [] : [tenant]
-  })
-  record(`${text}code ${code}`)
-  return { code, text }
+  const tenants = tenant === undefined ? [] : [tenant]
+  return recordedRun(recorded(argv), out => call(argv, { env, out, tenants }), isTTY)
 }
 
 const local = await startService()
@@ -289,19 +278,8 @@ t.test('An option that npm kept for itself is named.', async t => {
 })
 
 t.test('The packaged command names itself, and nothing that only a clone has.', async t => {
-  const packaged = async (argv: string[], env: NodeJS.ProcessEnv = {}) => {
-    let text = ''
-    const code = await call(argv, {
-      env,
-      out: {
-        write: part => {
-          text += part
-        }
-      },
-      program: 'holdfast'
-    })
-    return { code, text }
-  }
+  const packaged = (argv: string[], env: NodeJS.ProcessEnv = {}) =>
+    shownBy(out => call(argv, { env, out, program: 'holdfast' }))
   const { code, text } = await packaged(['--help'])
   t.equal(code, 0)
   t.notMatch(text, containing('npm run'))
@@ -326,13 +304,10 @@ t.test('Every tool has its help, in a clone and as a package.', async t => {
     recorded('--help')(showTools(program))
     for (const [name, [, load]] of Object.entries(TOOLS)) {
       const record = recorded(name)
-      let text = ''
-      const out = {
-        write: (part: string) => {
-          text += part
-        }
-      }
-      t.equal(await (await load())(['-h'], { env: {}, out, program, tenants: program ? undefined : [], input: {} } as never), 0)
+      const tool = await load()
+      const { code, text } = await shownBy(out =>
+        tool(['-h'], { env: {}, out, program, tenants: program ? undefined : [], input: {} } as never))
+      t.equal(code, 0)
       record(text)
     }
   }

@@ -20,29 +20,18 @@ import { listen } from '../helpers/listen.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import { rowsOf } from '../helpers/rows.ts'
+import { recordedRun } from '../helpers/shown.ts'
 
 const issuer = await startIssuer(t)
 const good = { IDP_ISSUER: issuer.url, IDP_AUDIENCE: AUDIENCE, PUBLIC_URL: 'https://api.example' }
 const recorded = recordedOutputs(t, import.meta.filename)
 
-async function run (
+function run (
   env: NodeJS.ProcessEnv = good,
   files: Record<string, string> = {},
   argv: string[] = []
 ) {
-  const record = recorded(argv)
-  let text = ''
-  const code = await check(argv, {
-    env,
-    out: {
-      write: part => {
-        text += part
-      }
-    },
-    readFile: path => files[path]
-  })
-  record(`${text}code ${code}`)
-  return { code, text }
+  return recordedRun(recorded(argv), out => check(argv, { env, out, readFile: path => files[path] }))
 }
 
 /** A server with these answers. Gives its URL. */

@@ -24,6 +24,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { AUDIENCE, startIssuer, type Overrides } from '../helpers/issuer.ts'
 import { skipRedis, startRedis } from '../helpers/redis.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
+import { shownBy } from '../helpers/shown.ts'
 
 const url = 'https://api.example/api/private?page=2'
 const issuer = await startIssuer(t)
@@ -81,24 +82,18 @@ async function run (
   { input = '', files = {}, env = provider, tenant, isTTY = false, program, isLive = tenant !== undefined, isShort = argv.length === 0 }: World = {}
 ) {
   const record = isLive ? undefined : recorded(argv)
-  let text = ''
-  const readFile = (path: string) => files[path]
-  const code = await explain(isShort ? argv : ['--full', ...argv], {
-    env,
-    out: {
-      write: part => {
-        text += part
-      },
-      isTTY
-    },
-    readFile,
-    input: streamOf(input),
-    tenants: program === undefined ? [tenant ?? []].flat() : undefined,
-    now,
-    program
-  })
-  record?.(`${text}code ${code}`)
-  return { code, text }
+  const shown = await shownBy(out =>
+    explain(isShort ? argv : ['--full', ...argv], {
+      env,
+      out,
+      readFile: path => files[path],
+      input: streamOf(input),
+      tenants: program === undefined ? [tenant ?? []].flat() : undefined,
+      now,
+      program
+    }), isTTY)
+  record?.(`${shown.text}code ${shown.code}`)
+  return shown
 }
 
 const folder = temporaryFolder(t, 'explain')

@@ -3,6 +3,7 @@ import { gate } from '../../cli/gate.ts'
 import { start } from '../../cli/start.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import type { Listening } from '../../cli/start-service.ts'
+import { recordedRun } from '../helpers/shown.ts'
 
 const FILE = `gate:
   upstream: http://127.0.0.1:3000
@@ -37,25 +38,18 @@ async function run (
   isTTY = false
 ) {
   const env = { ...given }
-  const record = recorded(argv)
-  let text = ''
   let started: Listening | undefined
-  const code = await tool(argv, {
-    env,
-    program: 'holdfast',
-    out: {
-      write: part => {
-        text += part
-      },
-      isTTY
-    },
-    readFile: path => path === 'config.yaml' ? file : undefined,
-    startService: async where => {
-      started = where
-    }
-  })
-  record(`${text}code ${code}`)
-  return { code, text, started, env }
+  const shown = await recordedRun(recorded(argv), out =>
+    tool(argv, {
+      env,
+      program: 'holdfast',
+      out,
+      readFile: path => path === 'config.yaml' ? file : undefined,
+      startService: async where => {
+        started = where
+      }
+    }), isTTY)
+  return { ...shown, started, env }
 }
 
 t.test('A gate is started with the upstream of the option or of the file.', async t => {

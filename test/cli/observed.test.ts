@@ -3,19 +3,12 @@ import { Readable } from 'node:stream'
 import t from 'tap'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import { observed } from '../../cli/observed.ts'
+import { recordedRun } from '../helpers/shown.ts'
 const recorded = recordedOutputs(t, import.meta.filename)
 
-async function run (argv: readonly string[], input = '') {
-  const record = recorded(argv)
-  let text = ''
-  const code = await observed(argv, {
-    env: {},
-    out: { write: (part: string) => { text += part } },
-    program: 'holdfast',
-    input: Readable.from([Buffer.from(input)])
-  })
-  record(`${text}code ${code}`)
-  return { code, text }
+function run (argv: readonly string[], input = '') {
+  return recordedRun(recorded(argv), out =>
+    observed(argv, { env: {}, out, program: 'holdfast', input: Readable.from([Buffer.from(input)]) }))
 }
 
 const LOG = [

@@ -7,30 +7,17 @@ import { startApp } from '../helpers/app.ts'
 import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { recordedRun } from '../helpers/shown.ts'
 const recorded = recordedOutputs(t, import.meta.filename)
 
 /** With local tenants the command is that of a clone. */
-async function run (
+function run (
   argv: readonly string[],
   env: NodeJS.ProcessEnv = {},
   program = 'holdfast',
   tenants?: readonly Tenant[]
 ) {
-  const record = recorded(argv)
-  let text = ''
-  const code = await revoke(argv, {
-    env,
-    out: {
-      write: part => {
-        text += part
-      },
-      isTTY: false
-    },
-    program: tenants ? undefined : program,
-    tenants
-  })
-  record(`${text}code ${code}`)
-  return { code, text }
+  return recordedRun(recorded(argv), out => revoke(argv, { env, out, program: tenants ? undefined : program, tenants }))
 }
 
 t.test('An operator revokes each kind of subject, and can undo it.', async t => {

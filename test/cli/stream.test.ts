@@ -4,6 +4,7 @@ import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
 import { containing } from '../helpers/containing.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import { startEventTransmitter, type EventTransmitter } from '../helpers/event-transmitter.ts'
+import { recordedRun } from '../helpers/shown.ts'
 
 const CLIENT = { clientId: 'c', clientSecret: 'hunter2' }
 const PUSHED = {
@@ -19,21 +20,14 @@ async function run (
   transmitters: readonly object[] | undefined,
   env: NodeJS.ProcessEnv = { PUBLIC_URL: 'https://api.example' }
 ) {
-  const record = recorded(argv)
-  let text = ''
   const config = transmitters && { revocation: { transmitters } }
-  const code = await stream(argv, {
-    env: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a', ...env },
-    out: {
-      write: part => {
-        text += part
-      }
-    },
-    program: 'holdfast',
-    readFile: path => path === 'config.yaml' && config ? JSON.stringify(config) : undefined
-  })
-  record(`${text}code ${code}`)
-  return { code, text }
+  return recordedRun(recorded(argv), out =>
+    stream(argv, {
+      env: { IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'a', ...env },
+      out,
+      program: 'holdfast',
+      readFile: path => path === 'config.yaml' && config ? JSON.stringify(config) : undefined
+    }))
 }
 
 /** A transmitter with these streams, and one that is asked for, by `DELETE`. */

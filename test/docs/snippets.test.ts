@@ -37,6 +37,7 @@ import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import { listen } from '../helpers/listen.ts'
+import { shownBy } from '../helpers/shown.ts'
 
 /**
  * Commands that another test runs: it must hold the text beside them. `npm run call` is run below. A command that is in
@@ -566,17 +567,7 @@ t.test('Every shown call ends as its remark says.', async t => {
     if (words.slice(0, 3).join(' ') !== 'npm run call' || place.startsWith('docs/guide/gate.md')) continue
     const argv = words.slice(4).map((word, at, all) => own[all[at - 1]!] ?? word)
     const env = 'CALL_CLIENT_SECRET' in variables ? { CALL_CLIENT_SECRET: provider.clientSecret } : {}
-    let text = ''
-    const code = await runCall(argv, {
-      env,
-      out: {
-        write: part => {
-          text += part
-        },
-        isTTY: false
-      },
-      tenants: [tenant]
-    })
+    const { code, text } = await shownBy(out => runCall(argv, { env, out, tenants: [tenant] }))
     const [, status, reason] = /^(\d{3}): (\w+)/.exec(remark) ?? []
     if (status === undefined) t.equal(code, 0, code === 0 ? place : `${place}\n${text}`)
     else {
