@@ -13,6 +13,7 @@ import { closeGraceDelay } from '../../start-options.ts'
 import { parseCommand, readBlocks } from '../helpers/documents.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { listen } from '../helpers/listen.ts'
+import { outputOf } from '../helpers/programs.ts'
 
 const text = readFileSync('Dockerfile', 'utf8')
 const scripts = JSON.parse(readFileSync('package.json', 'utf8')).scripts as Record<string, string>
@@ -118,20 +119,15 @@ t.test('The local provider starts from the files that its image has, and no othe
     stdio: ['ignore', 'pipe', 'pipe']
   })
   t.teardown(() => child.kill('SIGKILL'))
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', chunk => {
-      output += chunk
-    })
-  }
+  const output = outputOf(child)
   const closed = new Promise(resolve => child.on('close', resolve))
   const started = new Promise<void>(resolve =>
     child.stdout.on('data', () => {
-      if (output.includes('npm run call')) resolve()
+      if (output().includes('npm run call')) resolve()
     })
   )
   await Promise.race([started, closed])
-  t.match(output, /^The local tenant is at http:\/\/localhost:\d+\n/)
+  t.match(output(), /^The local tenant is at http:\/\/localhost:\d+\n/)
   child.kill('SIGTERM')
   t.equal(await closed, 0, 'and ends when it is asked to')
 })

@@ -3,6 +3,7 @@ import { createInterface, type Interface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { root } from './documents.ts'
+import { outputOf } from './programs.ts'
 
 /** Command lines as a page prints them, in a shell that has nothing of our environment but where programs are. */
 
@@ -16,13 +17,8 @@ export interface Outcome {
 /** Runs a line to its end. */
 export function runLine (cwd: string, line: string, env: Record<string, string> = {}): Promise<Outcome> {
   const child = spawn('bash', ['-c', line], { cwd, env: { HOME, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', chunk => {
-      output += chunk
-    })
-  }
-  return new Promise(resolve => child.on('close', code => resolve({ code, output })))
+  const output = outputOf(child)
+  return new Promise(resolve => child.on('close', code => resolve({ code, output: output() })))
 }
 
 interface Program {
@@ -42,12 +38,7 @@ export function startLine (t: Test, cwd: string, line: string, env: Record<strin
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true
   })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', chunk => {
-      output += chunk
-    })
-  }
+  const output = outputOf(child)
   const ended = new Promise<void>(resolve => child.on('close', () => resolve()))
   const stop = () => {
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGINT')
@@ -55,14 +46,14 @@ export function startLine (t: Test, cwd: string, line: string, env: Record<strin
   }
   t.teardown(stop)
   return {
-    output: () => output,
+    output,
     stop,
     ended,
     async says (pattern) {
       for (;;) {
-        const found = pattern.exec(output)
+        const found = pattern.exec(output())
         if (found !== null) return found
-        if (child.exitCode !== null) throw new Error(`${line} ended without saying ${pattern}:\n${output}`)
+        if (child.exitCode !== null) throw new Error(`${line} ended without saying ${pattern}:\n${output()}`)
         await delay(50)
       }
     }

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
+import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
-import { nginxProgram, readReplacing } from './nginx.ts'
+import { nginxProgram, prepareNginx, readReplacing } from './nginx.ts'
 import { programOf, startProgram } from './programs.ts'
 import { until } from './until.ts'
 
@@ -125,7 +126,6 @@ const nginx: GateProxy = {
   ...USUAL,
   patience: ['proxy_read_timeout 10s', 'proxy_read_timeout 1s'],
   prepare (folder, { port, tlsPort, gates, application, claim }, configuration) {
-    mkdirSync(join(folder, 'logs'))
     const text = configuration('nginx.conf', {
       'api.example api.example;': `127.0.0.1:${port} 127.0.0.1:${port}; localhost:${tlsPort} localhost:${tlsPort};`,
       'listen 80 ':
@@ -140,15 +140,7 @@ const nginx: GateProxy = {
           `proxy_set_header X-Auth-Claim-${claim} " $gate_claim";\n        proxy_set_header X-Auth-Subject`
       }
     })
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
-      `${name}_temp_path temporary-${name};`
-    ).join(' ')
-    const user = process.getuid?.() === 0 ? 'user root;' : ''
-    writeFileSync(
-      join(folder, 'nginx.conf'),
-      `${user} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}\n${text}\n}`
-    )
-    return ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')]
+    return prepareNginx(folder, text)
   }
 }
 
@@ -295,6 +287,16 @@ interface GateProxyParts {
 async function hasRoutes (url: string) {
   const text = await fetch(url, { signal: AbortSignal.timeout(1000) }).then(answer => answer.text(), () => '')
   return text !== '404 page not found\n'
+}
+
+/** The port to which a proxy sends authorization requests, once the gate listens there. */
+export async function portFor (
+  { grpc }: GateProxy,
+  { app, url }: { app: FastifyInstance, url: string }
+): Promise<number> {
+  if (!grpc) return Number(new URL(url).port)
+  while (!app.grpcAddress()) await new Promise(setImmediate)
+  return app.grpcAddress()!.port
 }
 
 /** Runs a proxy with its file of deploy/gate. A text that a file no longer holds is an error. It ends with the test. */

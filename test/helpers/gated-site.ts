@@ -5,7 +5,7 @@ import { startApp, type RunningApp } from './app.ts'
 import { parseChallenges } from './challenges.ts'
 import { dpopLines } from './call.ts'
 import { createDpopClient, type DpopClient, type ProofParts } from './dpop-client.ts'
-import { startGateProxy, type GateProxy } from './gate-proxies.ts'
+import { portFor, startGateProxy, type GateProxy } from './gate-proxies.ts'
 import { startIssuer, type Issuer } from './issuer.ts'
 import { startRelay, toPort, type Relay } from './relay.ts'
 import { startUpstream, type Answerer, type TestUpstream } from './upstream.ts'
@@ -77,8 +77,7 @@ export async function openGatedSite (
         TRUST_PROXY: 'loopback',
         ...values
       })
-      while (proxy.grpc && !running.app.grpcAddress()) await new Promise(setImmediate)
-      const authorizationPort = proxy.grpc ? running.app.grpcAddress()!.port : Number(new URL(running.url).port)
+      const authorizationPort = await portFor(proxy, running)
       await relay.use(toPort(authorizationPort))
       return { ...running, authorizationPort }
     },

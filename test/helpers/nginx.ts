@@ -16,14 +16,23 @@ export const nginxProgram: string | undefined = [
 ]
   .find(program => spawnSync(program, ['-v']).status === 0)
 
-// Everything that nginx writes stays in its own directory. It runs one worker, so that kept connections can be counted.
-function mainConfiguration (file: string) {
+/**
+ * Makes a folder that of an nginx, and returns its arguments. Everything that it writes stays there. It runs one
+ * worker, so that kept connections can be counted.
+ * @param http what is in the block `http` of its configuration
+ */
+export function prepareNginx (folder: string, http: string): string[] {
+  const logs = join(folder, 'logs')
+  mkdirSync(logs)
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
-    `  ${name}_temp_path temporary-${name};\n`
-  ).join('')
-  const user = process.getuid?.() === 0 ? 'user root;\n' : ''
-  return `${user}daemon off;\npid nginx.pid;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n${temporary} ` +
-    ` include ${file};\n}\n`
+    `${name}_temp_path temporary-${name};`
+  ).join(' ')
+  const user = process.getuid?.() === 0 ? 'user root;' : ''
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `${user} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}\n${http}\n}\n`
+  )
+  return ['-p', folder, '-c', 'nginx.conf', '-e', join(logs, 'error.log')]
 }
 
 interface NginxParts {
@@ -61,10 +70,9 @@ export function readReplacing (folder: string, file: string, replacements: Recor
 export async function startNginx (t: Owner, { file, port, replacements }: NginxParts): Promise<Nginx> {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-nginx-'))
   chmodSync(directory, 0o755)
-  mkdirSync(join(directory, 'logs'))
   cpSync(join(CONFIGURATIONS, 'snippets'), join(directory, 'snippets'), { recursive: true })
   writeFileSync(join(directory, file), readReplacing(CONFIGURATIONS, file, replacements))
-  writeFileSync(join(directory, 'nginx.conf'), mainConfiguration(file))
+  const args = prepareNginx(directory, `include ${file};`)
 
   const errorLog = join(directory, 'logs', 'error.log')
   let child: ChildProcess
@@ -85,7 +93,7 @@ export async function startNginx (t: Owner, { file, port, replacements }: NginxP
       await ended
     },
     async start () {
-      child = spawn(nginxProgram!, ['-p', directory, '-c', 'nginx.conf', '-e', errorLog], { stdio: 'ignore' })
+      child = spawn(nginxProgram!, args, { stdio: 'ignore' })
       ended = new Promise<void>(resolve => child.on('exit', () => resolve()))
       for (let tries = 0; !await isListening(port); tries++) {
         if (child.exitCode !== null || tries > 200) {

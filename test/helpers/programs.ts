@@ -1,5 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcessByStdio } from 'node:child_process'
 import { connect } from 'node:net'
+import type { Readable } from 'node:stream'
 import type { Test } from 'tap'
 
 /**
@@ -9,6 +10,17 @@ import type { Test } from 'tap'
 export function programOf (name: string): string | undefined {
   const program = process.env[name.toUpperCase().replaceAll('-', '_')] ?? name
   return spawnSync(program, ['--version']).error === undefined ? program : undefined
+}
+
+/** Keeps what a program writes. Returns what gives it. */
+export function outputOf ({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>): () => string {
+  let output = ''
+  for (const stream of [stdout, stderr]) {
+    stream.on('data', chunk => {
+      output += chunk
+    })
+  }
+  return () => output
 }
 
 export function isListening (port: number): Promise<boolean> {
@@ -36,12 +48,7 @@ export async function startProgram (t: Test, program: string, { args, folder, po
     env: { ...process.env, HOME: folder },
     stdio: ['ignore', 'pipe', 'pipe']
   })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', chunk => {
-      output += chunk
-    })
-  }
+  const output = outputOf(child)
   const ended = new Promise(resolve => child.on('exit', resolve))
   // Not SIGKILL: the workers of nginx would outlive it.
   t.teardown(() => {
@@ -50,7 +57,7 @@ export async function startProgram (t: Test, program: string, { args, folder, po
   })
   for (const port of ports) {
     while (!await isListening(port)) {
-      if (child.exitCode !== null) throw new Error(`${program} did not start: ${output}`)
+      if (child.exitCode !== null) throw new Error(`${program} did not start: ${output()}`)
       await new Promise(resolve => setTimeout(resolve, 25))
     }
   }

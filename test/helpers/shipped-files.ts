@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import type { Test } from 'tap'
 import { startApp } from './app.ts'
 import { freePort } from './free-port.ts'
-import { GATE_PROXIES, startGateProxy, type GateProxy } from './gate-proxies.ts'
+import { GATE_PROXIES, portFor, startGateProxy, type GateProxy } from './gate-proxies.ts'
 import { INSTANCE_PROXIES } from './instance-proxies.ts'
 import { startIssuer } from './issuer.ts'
 import { nginxProgram, startNginx } from './nginx.ts'
@@ -37,20 +37,15 @@ const ofGate = (proxy: GateProxy): ShippedFile => ({
   name: `gate/${proxy.name}`,
   program: proxy.program,
   async start (t, application) {
-    const { app, url } = await startApp(t, await startIssuer(t), {
+    const running = await startApp(t, await startIssuer(t), {
       GATE: {
         rules: [{ path: '/open/*', allow: 'anyone' }, { path: '/admin/*', scope: 'admin' }],
         ...proxy.grpc && { grpcPort: 0 }
       },
       TRUST_PROXY: 'loopback'
     })
-    while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
-    const own = Number(new URL(url).port)
-    const site = await startGateProxy(t, proxy, {
-      gates: [proxy.grpc ? app.grpcAddress()!.port : own],
-      own,
-      application
-    })
+    const own = Number(new URL(running.url).port)
+    const site = await startGateProxy(t, proxy, { gates: [await portFor(proxy, running)], own, application })
     return plainSite(Number(new URL(site.url).port))
   }
 })

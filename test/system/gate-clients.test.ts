@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
-import { GATE_PROXIES, startGateProxy } from '../helpers/gate-proxies.ts'
+import { GATE_PROXIES, portFor, startGateProxy } from '../helpers/gate-proxies.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { CLIENTS } from '../mcp/clients.ts'
 import { startServer } from '../mcp/servers.ts'
@@ -32,17 +32,13 @@ for (const proxy of GATE_PROXIES) {
           { path: '/mcp', methods: ['GET', 'DELETE'], scope: 'use' }
         ]
       : [{ path: '/mcp', scope: 'use' }]
-    const { app, url, reasons } = await startApp(t, issuer, {
+    const gate = await startApp(t, issuer, {
       GATE: { rules, ...proxy.grpc && { grpcPort: 0 } },
       TRUST_PROXY: 'loopback'
     })
-    while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
-    const own = Number(new URL(url).port)
-    const site = await startGateProxy(t, proxy, {
-      gates: [proxy.grpc ? app.grpcAddress()!.port : own],
-      own,
-      application
-    })
+    const { reasons } = gate
+    const own = Number(new URL(gate.url).port)
+    const site = await startGateProxy(t, proxy, { gates: [await portFor(proxy, gate)], own, application })
     for (const [name, make] of CLIENTS) {
       const before = reasons().length
       const agent = make({ url: `${site.url}/mcp`, token: issuer.token({ scope: 'use' }) })

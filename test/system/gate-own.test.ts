@@ -11,7 +11,7 @@ import { bearerLines } from '../helpers/call.ts'
 import { parseChallenges } from '../helpers/challenges.ts'
 import { atAnotherTime } from '../helpers/clock.ts'
 import { freePort } from '../helpers/free-port.ts'
-import { GATE_PROXIES, startGateProxy, type GateProxy } from '../helpers/gate-proxies.ts'
+import { GATE_PROXIES, portFor, startGateProxy, type GateProxy } from '../helpers/gate-proxies.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startRelay, toPort } from '../helpers/relay.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -38,9 +38,9 @@ async function startFirst (t: Test, proxy: GateProxy, application: number) {
   })
   return {
     url,
-    async use (gate: string, grpcPort: number | undefined) {
-      await own.use(toPort(Number(new URL(gate).port)))
-      if (grpcPort !== undefined) await asked.use(toPort(grpcPort))
+    async use (gate: Parameters<typeof portFor>[1]) {
+      await own.use(toPort(Number(new URL(gate.url).port)))
+      await asked.use(toPort(await portFor(proxy, gate)))
     }
   }
 }
@@ -74,8 +74,7 @@ async function tryAddresses (t: Test, proxy: GateProxy) {
       logout: [{ clientId: 'client' }]
     }
   })
-  while (proxy.grpc && !app.grpcAddress()) await new Promise(setImmediate)
-  await site.use(url, app.grpcAddress()?.port)
+  await site.use({ app, url })
 
   const send = (target: string, lines: readonly string[] = [], method = 'GET') =>
     sendRaw(site.url, [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines])
@@ -198,9 +197,7 @@ async function tryLogin (t: Test, proxy: GateProxy) {
   )
   const gate = createApp(t, serverOptions(settings))
   await gate.register(holdfast, { settings })
-  const address = await gate.listen({ port: 0, host: '127.0.0.1' })
-  while (proxy.grpc && !gate.grpcAddress()) await new Promise(setImmediate)
-  await site.use(address, gate.grpcAddress()?.port)
+  await site.use({ app: gate, url: await gate.listen({ port: 0, host: '127.0.0.1' }) })
 
   const { headers } = await sendRaw(site.url, [
     'GET /mcp HTTP/1.1',

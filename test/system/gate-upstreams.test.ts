@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -6,7 +6,7 @@ import { freePort } from '../helpers/free-port.ts'
 import t, { type Test } from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { nginxProgram } from '../helpers/nginx.ts'
+import { nginxProgram, prepareNginx } from '../helpers/nginx.ts'
 import { programOf, startProgram } from '../helpers/programs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -32,17 +32,11 @@ const SERVERS: readonly TlsServer[] = [
     program: nginxProgram,
     protocol: 'HTTP/1.1',
     prepare (folder, port, application) {
-      mkdirSync(join(folder, 'logs'))
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
-        `${name}_temp_path temporary-${name};`
-      ).join(' ')
-      writeFileSync(
-        join(folder, 'nginx.conf'),
-        `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}
-        server { listen 127.0.0.1:${port} ssl http2; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY}; client_max_body_size 0;
-          location / { proxy_pass ${application}; proxy_request_buffering off; add_header X-Protocol $server_protocol always; } } }`
+      return prepareNginx(
+        folder,
+        `server { listen 127.0.0.1:${port} ssl http2; ssl_certificate ${CERTIFICATE}; ssl_certificate_key ${KEY}; client_max_body_size 0;
+          location / { proxy_pass ${application}; proxy_request_buffering off; add_header X-Protocol $server_protocol always; } }`
       )
-      return ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')]
     }
   },
   {

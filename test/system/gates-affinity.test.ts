@@ -2,7 +2,7 @@ import t from 'tap'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
 import { startApp } from '../helpers/app.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
-import { GATE_PROXIES, startGateProxy } from '../helpers/gate-proxies.ts'
+import { GATE_PROXIES, portFor, startGateProxy } from '../helpers/gate-proxies.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { sendRaw } from '../helpers/wire.ts'
@@ -24,12 +24,7 @@ for (const proxy of GATE_PROXIES.filter(({ keepsClients }) => keepsClients)) {
         DPOP_NONCE: 'required',
         LOG_LEVEL: 'info'
       })))
-    while (proxy.grpc && !gates.every(({ app }) => app.grpcAddress())) {
-      await new Promise(setImmediate)
-    }
-    const [one = 0, ...others] = gates.map(({ app, url }) =>
-      proxy.grpc ? app.grpcAddress()!.port : Number(new URL(url).port)
-    )
+    const [one = 0, ...others] = await Promise.all(gates.map(gate => portFor(proxy, gate)))
     const { url } = await startGateProxy(t, proxy, {
       gates: [one, ...others],
       application: Number(new URL(upstream.origin).port)

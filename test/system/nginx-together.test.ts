@@ -1,11 +1,11 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines } from '../helpers/call.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { startIssuer } from '../helpers/issuer.ts'
-import { nginxProgram } from '../helpers/nginx.ts'
+import { nginxProgram, prepareNginx } from '../helpers/nginx.ts'
 import { startProgram } from '../helpers/programs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { sendRaw } from '../helpers/wire.ts'
@@ -20,7 +20,6 @@ t.test('The files for the service under a prefix and for the gate stand in one n
   const service = await startApp(t, issuer, { TRUST_PROXY: 'loopback' })
   const gate = await startApp(t, issuer, { TRUST_PROXY: 'loopback', GATE: { rules: [{ path: '/orders' }] } })
   const [folder, port] = [t.testdir(), await freePort()]
-  mkdirSync(join(folder, 'logs'))
   cpSync(join(deploy, 'nginx', 'snippets'), join(folder, 'snippets'), { recursive: true })
   const text = (file: string, url: string) =>
     readFileSync(join(deploy, file), 'utf8')
@@ -28,20 +27,8 @@ t.test('The files for the service under a prefix and for the gate stand in one n
         'server 127.0.0.1:8000;',
         `server ${new URL(url).host};`
       ).replace('server 127.0.0.1:3000;', `server ${new URL(upstream.origin).host};`)
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(name =>
-    `${name}_temp_path temporary-${name};`
-  ).join(' ')
-  writeFileSync(
-    join(folder, 'nginx.conf'),
-    `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; worker_processes 1; events {} http { access_log off; ${temporary}
-    ${text('nginx/prefix.conf', service.url)}
-    ${text('gate/nginx.conf', gate.url)} }`
-  )
-  await startProgram(t, nginxProgram!, {
-    args: ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'logs', 'error.log')],
-    folder,
-    ports: [port]
-  })
+  const args = prepareNginx(folder, text('nginx/prefix.conf', service.url) + text('gate/nginx.conf', gate.url))
+  await startProgram(t, nginxProgram!, { args, folder, ports: [port] })
   const statusOf = async (host: string, target: string, lines: readonly string[] = []) =>
     (await sendRaw(`http://127.0.0.1:${port}`, [
       `GET ${target} HTTP/1.1`,
