@@ -105,6 +105,29 @@ export async function startRedis (
   return server
 }
 
+/** The same, which also speaks TLS on a port of its own, with a certificate that nobody trusts. */
+export async function startTlsRedis (
+  t: Owner,
+  args: readonly string[] = []
+): Promise<{ readonly server: RedisServer, readonly tlsPort: number }> {
+  const file = (name: string) => join(import.meta.dirname, '..', 'fixtures', name)
+  const tlsPort = await freePort()
+  const server = await startRedis(t, [
+    ...args,
+    '--tls-port',
+    String(tlsPort),
+    '--tls-auth-clients',
+    'no',
+    '--tls-cert-file',
+    file('provider.cert.pem'),
+    '--tls-key-file',
+    file('provider.key.pem'),
+    '--tls-ca-cert-file',
+    file('provider.cert.pem')
+  ])
+  return { server, tlsPort }
+}
+
 async function untilListening (port: number) {
   for (let left = 6000; left > 0; left--) {
     const socket = connect(port, '127.0.0.1')

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.ts'
 import t, { type Test } from 'tap'
@@ -8,7 +7,7 @@ import { createDpopClient, type DpopClient } from '../helpers/dpop-client.ts'
 import { buildService, spawnInstance, startInstance, type Environment, type Instance } from '../helpers/instance.ts'
 import { AUDIENCE, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { nginxProgram, startNginx } from '../helpers/nginx.ts'
-import { skipRedis, startRedis } from '../helpers/redis.ts'
+import { skipRedis, startRedis, startTlsRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /**
@@ -258,22 +257,7 @@ t.test('Nonces', { skip: skipRedis }, async t => {
 })
 
 t.test('A store that cannot be used from the start', { skip: skipRedis }, async t => {
-  const file = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
-  const tlsPort = await freePort()
-  const server = await startRedis(t, [
-    '--requirepass',
-    'right',
-    '--tls-port',
-    String(tlsPort),
-    '--tls-auth-clients',
-    'no',
-    '--tls-cert-file',
-    file('provider.cert.pem'),
-    '--tls-key-file',
-    file('provider.key.pem'),
-    '--tls-ca-cert-file',
-    file('provider.cert.pem')
-  ])
+  const { server, tlsPort } = await startTlsRedis(t, ['--requirepass', 'right'])
 
   await t.test('An invalid address stops the start with a reason.', async t => {
     const addresses = ['http://:s3cret@127.0.0.1', 'redis://:s3cret%@127.0.0.1?retries=1']

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.ts'
 import t, { type Test } from 'tap'
@@ -7,7 +6,7 @@ import type { Refusal } from '../../lib/refusal.ts'
 import { createReplayStore } from '../../lib/guard/replay/create-store.ts'
 import type { ReplayStore } from '../../lib/guard/replay/replay-store.ts'
 import { patientSurroundings } from '../helpers/patient-surroundings.ts'
-import { skipRedis, startRedis, type RedisServer } from '../helpers/redis.ts'
+import { skipRedis, startRedis, startTlsRedis, type RedisServer } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 const idOf = (name: string | number) => hash('sha256', String(name), 'binary')
@@ -235,20 +234,7 @@ t.test('a database that does not exist, or a TLS port, is not ready with the rea
 })
 
 t.test('an untrusted certificate is refused', { skip: skipRedis }, async t => {
-  const file = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
-  const tlsPort = await freePort()
-  const server = await startRedis(t, [
-    '--tls-port',
-    String(tlsPort),
-    '--tls-auth-clients',
-    'no',
-    '--tls-cert-file',
-    file('provider.cert.pem'),
-    '--tls-key-file',
-    file('provider.key.pem'),
-    '--tls-ca-cert-file',
-    file('provider.cert.pem')
-  ])
+  const { server, tlsPort } = await startTlsRedis(t)
   const { store } = await open(t, `rediss://127.0.0.1:${tlsPort}`)
   t.equal(await record(store, 'a'), 'replay_unavailable')
   await until('it is named', hasReason(store, 'tls'))

@@ -188,13 +188,21 @@ const revocation = (ageSeconds: number, isCurrent: boolean) => ({
 })
 
 /** Each of them has values. */
+const FRESH: KeySourceState = {
+  status: 'fresh',
+  keys: 1,
+  passedOver: {},
+  fetchedAt: 0,
+  fetches: 1,
+  failures: 0,
+  lastFailure: undefined
+}
+
 function allSources () {
   const issuers = issuersOf({
-    status: 'fresh',
-    keys: 1,
+    ...FRESH,
     passedOver: { key_use: 1 },
     fetchedAt: 1,
-    fetches: 1,
     failures: 1,
     lastFailure: 'deadline'
   })
@@ -275,15 +283,6 @@ t.test('Revocations are shown if there can be any', async t => {
 })
 
 t.test('Refusals and introspection have an issuer label only if there may be several', async t => {
-  const state: KeySourceState = {
-    status: 'fresh',
-    keys: 1,
-    passedOver: {},
-    fetchedAt: 0,
-    fetches: 1,
-    failures: 0,
-    lastFailure: undefined
-  }
   const asked = (isComplete: boolean, ...calls: number[]) => {
     const from = sources({
       issuers: {
@@ -291,7 +290,7 @@ t.test('Refusals and introspection have an issuer label only if there may be sev
         all: () =>
           calls.map((inFlight, index) => ({
             issuer: `https://${index}/`,
-            keys: { state: () => state },
+            keys: { state: () => FRESH },
             introspection: inFlight === 0 ? undefined : introspectionOf(inFlight)
           }))
       }
@@ -327,15 +326,7 @@ t.test('Refusals and introspection have an issuer label only if there may be sev
 })
 
 t.test('Keys are not needed of an issuer of opaque tokens alone that publishes none', async t => {
-  const state: KeySourceState = {
-    status: 'fresh',
-    keys: 0,
-    passedOver: {},
-    fetchedAt: 0,
-    fetches: 1,
-    failures: 0,
-    lastFailure: undefined
-  }
+  const state = { ...FRESH, keys: 0 }
   const needed = (own: Partial<KeySourceState>, needsNoKeys: boolean) =>
     readAll(
       sources({
@@ -387,27 +378,9 @@ t.test('What a source does not know is absent, not zero', async t => {
       'holdfast_keys_age_seconds'
     ]
   ) t.strictSame(outage[name], {}, name)
-  const fresh = issuersOf({
-    status: 'fresh',
-    keys: 1,
-    passedOver: {},
-    fetchedAt: 0,
-    fetches: 1,
-    failures: 0,
-    lastFailure: undefined
-  })
-  t.strictSame(readAll(sources({ issuers: fresh })).holdfast_keys_last_failure, {})
-  const one: KeySourceState = {
-    status: 'fresh',
-    keys: 1,
-    passedOver: {},
-    fetchedAt: 0,
-    fetches: 1,
-    failures: 0,
-    lastFailure: undefined
-  }
+  t.strictSame(readAll(sources({ issuers: issuersOf(FRESH) })).holdfast_keys_last_failure, {})
   const several = readAll(
-    sources({ issuers: issuersOf(one, { ...one, keys: 2, failures: 3, lastFailure: 'deadline' }) })
+    sources({ issuers: issuersOf(FRESH, { ...FRESH, keys: 2, failures: 3, lastFailure: 'deadline' }) })
   )
   t.hasStrict(several, {
     holdfast_keys: { 'https://0/': 1, 'https://1/': 2 },
