@@ -135,12 +135,8 @@ function readLines (lines: readonly string[]): Capture | undefined {
 }
 
 function splitBefore (lines: readonly string[], isFirst: (line: string) => boolean): [string[], string[]] {
-  let isAfter = false
-  const after = lines.filter(line => {
-    isAfter = isAfter || isFirst(line)
-    return isAfter
-  })
-  return [lines.slice(0, lines.length - after.length), after]
+  const at = lines.findIndex(isFirst)
+  return at < 0 ? [[...lines], []] : [lines.slice(0, at), lines.slice(at)]
 }
 
 const isRequestLine = (line: string) => /^[!-~]+ \S+ HTTP\/\d/.test(line)

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { withoutTrailingSlash } from '../lib/guard/provider/provider-url.ts'
 import { isJsonObject, type JsonObject } from '../lib/base/json.ts'
 import { createTransport, withSession } from '../lib/guard/provider/transport.ts'
@@ -145,7 +146,7 @@ async function ensure (
   const ensured = await ensureStream(client, { ...wanted, pushAuthorization }, {
     endpoint,
     isTaking,
-    pause: () => new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    pause: () => delay(PAUSE_MS)
   })
   if (ensured.did === 'nothing') return { findings: [elsewhere(ensured.streams)] }
   return { findings: [whatWasDone(ensured), ...judgeStream(ensured.stream, given, wanted)] }
