@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { closeWith } from './listen.ts'
 
 interface ConnectProxy {
   url: string
@@ -41,12 +42,7 @@ export async function startConnectProxy (): Promise<ConnectProxy> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     tunnels: [],
     mode: 'tunnel',
-    async close () {
-      const closed = once(server, 'close')
-      server.close()
-      for (const socket of sockets) socket.destroy()
-      await closed
-    }
+    close: () => closeWith(server, sockets)
   }
   return proxy
 }

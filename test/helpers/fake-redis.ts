@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+import { closeWith } from './listen.ts'
 
 /** What a server answers to one command: bytes of RESP2, null to hang, or the end of the connection. */
 export type Reply = string | null | 'close'
@@ -98,11 +99,7 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
     override: undefined,
     greeting: '',
     async stop () {
-      if (!server.listening) return
-      const closed = once(server, 'close')
-      server.close()
-      for (const socket of sockets) socket.destroy()
-      await closed
+      if (server.listening) await closeWith(server, sockets)
     },
     restart: () => listen(port)
   }

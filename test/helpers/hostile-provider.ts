@@ -4,6 +4,7 @@ import { createServer as createHttpServer, type RequestListener, type Server } f
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
+import { closeWith } from './listen.ts'
 
 /** The self-signed certificate of a provider that speaks TLS: give it to a client as its authority. */
 export const providerCertificate = readFileSync(new URL('../fixtures/provider.cert.pem', import.meta.url), 'utf8')
@@ -136,11 +137,7 @@ export async function startHostileProvider (options: HostileProviderOptions = {}
   }
 
   async function vanish () {
-    if (!server.listening) return
-    const closed = once(server, 'close')
-    server.close()
-    for (const socket of sockets) socket.destroy()
-    await closed
+    if (server.listening) await closeWith(server, sockets)
   }
 
   await listen()

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Owner } from './owner.ts'
 
 /** Lets a server listen on loopback until the end of the test. Gives its port. */
@@ -10,4 +11,12 @@ export async function listen (t: Owner, server: Server & { closeAllConnections? 
     server.close()
   })
   return (server.address() as AddressInfo).port
+}
+
+/** Closes a server, with its connections. */
+export async function closeWith (server: Server, connections: Iterable<Duplex>) {
+  const closed = once(server, 'close')
+  server.close()
+  for (const connection of connections) connection.destroy()
+  await closed
 }
