@@ -4,7 +4,7 @@ import { createProof, createProofKey, requestToken } from '../../cli/token.ts'
 import type { Paint } from '../../cli/show.ts'
 import type { OwnClient } from '../provider/own-client.ts'
 import { USERS } from '../provider/users.ts'
-import { curlLine } from './curl-line.ts'
+import { curlLine, headerWords } from './curl-line.ts'
 import { OWN_CALL } from './own-calls.ts'
 import { SAMPLES } from './samples.ts'
 
@@ -74,7 +74,7 @@ async function dpopLines (tenant: Tenant, paint: Paint, to: string): Promise<str
       'dim',
       '  By hand. A proof is valid for one request: if you paste this twice, the second request is refused as a replay.'
     ),
-    `  ${curlLine('GET', url, await headersWith(nonce))}`,
+    `  ${curl(url, await headersWith(nonce))}`,
     paint('dim', '  By a tool, which makes the proof and explains a refusal:'),
     `  npm run call --${to} --dpop GET ${anyToken}`,
     `  npm run call --${to} --dpop GET ${scoped} --scope read:messages`,
@@ -86,15 +86,15 @@ async function bearerLines (tenant: Tenant, paint: Paint): Promise<string[]> {
   const { open, anyToken, scoped } = SAMPLES
   const lines = [
     paint('bold', 'With a Bearer token: anyone who has it can use it, for one day'),
-    `  ${curlLine('GET', tenant.url + open, {})}`
+    `  ${curl(tenant.url + open, {})}`
   ]
   for (const [path, scope] of [[anyToken, undefined], [scoped, 'read:messages']] as const) {
     const url = tenant.url + path
     const headers = { Authorization: `Bearer ${await tokenFor(tenant, scope)}` }
     if (await statusOf(url, headers) !== 200) {
-      return [`  ${curlLine('GET', tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
+      return [`  ${curl(tenant.url + open, {})}`, paint('dim', '  Bearer tokens are not accepted.')]
     }
-    lines.push(`  ${curlLine('GET', url, headers)}`)
+    lines.push(`  ${curl(url, headers)}`)
   }
   return lines
 }
@@ -112,4 +112,8 @@ async function tokenFor (
   const { token } = await requestToken({ ...tenant, scope, key, body: 'json', parameters: [] }, {})
   if (token === undefined) throw new Error('the local identity provider gave no token')
   return token
+}
+
+function curl (url: string, headers: Record<string, string>): string {
+  return curlLine('GET', url, ...headerWords(Object.entries(headers)))
 }

@@ -1,14 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Fastify from 'fastify'
+import Fastify, { type FastifyError } from 'fastify'
+import { parseJson } from '../../cli/input.ts'
 import { root } from '../../cli/tenants.ts'
 import { openProviderKeys } from '../../cli/provider-keys.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import type { LocalProvider } from '../provider/provider.ts'
 import type { LocalTransmitter } from '../provider/transmitter.ts'
 import { PERMISSIONS, USERS } from '../provider/users.ts'
-import { explainExchange, type Exchanges } from './explanation.ts'
+import { explainExchange } from './explanation.ts'
 import type { Revocation } from '../../lib/revocation/view.ts'
 import { OWN_CALL } from './own-calls.ts'
 import { SAMPLES } from './samples.ts'
@@ -50,6 +51,17 @@ export async function startPlayground (
     if (request.method === 'POST' && origin !== url) return reply.code(403).send()
   })
   server.addHook('onClose', keys.close)
+  // Any body is taken. The explanation says what it cannot read.
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser(
+    '*',
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, parseJson(body as string))
+  )
+  server.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const note = error.statusCode === 413 ? 'That is more than 1 MiB.' : error.message
+    return reply.code(error.statusCode ?? 500).send({ checks: [], notes: [note] })
+  })
   server.get('/config.json', async () => ({
     api,
     issuer,
@@ -64,7 +76,7 @@ export async function startPlayground (
     asksForNonces: settings.dpop.nonce === 'required'
   }))
   server.post('/explain', request =>
-    explainExchange(request.body as Exchanges, settings, keys, authorization => askAboutRevocation(api, authorization)))
+    explainExchange(request.body, settings, keys, authorization => askAboutRevocation(api, authorization)))
   server.post('/log-out-everywhere', async (request, reply) => {
     const status = await transmitter!.pushEnd(`${api}/revocation/events`, {
       user: { format: 'iss_sub', iss: issuer, sub: (request.body as { sub: string }).sub }

@@ -5,9 +5,6 @@ import { startPlayground, type PlaygroundOptions } from '../../dev/serve/playgro
 import { readSettings } from '../../holdfast.ts'
 import { freePort } from '../helpers/free-port.ts'
 
-const NO_ANSWER = { method: 'GET', url: 'http://localhost:1/', status: 0, sent: {}, received: {}, body: '' }
-const EXCHANGES = JSON.stringify({ exchange: NO_ANSWER, before: [] })
-
 t.test('The playground answers to its own name alone, and takes nothing that a page of another site posts', async t => {
   const port = await freePort()
   const provider = { issuer: 'http://localhost:2', audience: 'a', browserClientId: 'b' } as PlaygroundOptions['provider']
@@ -15,8 +12,7 @@ t.test('The playground answers to its own name alone, and takes nothing that a p
   const page = await startPlayground({ port, api: 'http://localhost:1', provider, settings })
   t.teardown(() => page.close())
   const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
-    const asked = request({ port, host: '127.0.0.1', path, method, headers })
-    asked.end(method === 'POST' ? EXCHANGES : undefined)
+    const asked = request({ port, host: '127.0.0.1', path, method, headers }).end(method === 'POST' ? '{}' : undefined)
     const [answer] = await once(asked, 'response') as [IncomingMessage]
     answer.resume()
     return answer.statusCode
@@ -24,7 +20,6 @@ t.test('The playground answers to its own name alone, and takes nothing that a p
   const host = `localhost:${port}`
   t.equal(await ask('/config.json', { host }), 200)
   t.equal(await ask('/config.json', { host: `evil.example:${port}` }), 421)
-  const json = { host, 'content-type': 'application/json' }
-  t.equal(await ask('/explain', { ...json, origin: `http://${host}` }, 'POST'), 200)
-  t.equal(await ask('/explain', { ...json, origin: 'https://evil.example' }, 'POST'), 403)
+  t.equal(await ask('/explain', { host, origin: `http://${host}` }, 'POST'), 200)
+  t.equal(await ask('/explain', { host, origin: 'https://evil.example' }, 'POST'), 403)
 })

@@ -665,6 +665,53 @@ t.test('With nonces, good calls fetch theirs and go through, and each attack is 
   t.strictSame(faults, [])
 })
 
+t.test('Unreadable parts are reported, and the rest is explained.', { skip }, async t => {
+  const { page } = await openPlayground(t)
+  const post = async (
+    body: string
+  ): Promise<
+    { status: number, notes?: string[], checks?: Array<{ name: string, outcome: string }>, reason?: string }
+  > => {
+    const answer = await fetch(new URL('/explain', page.url()), { method: 'POST', body })
+    return { status: answer.status, ...await answer.json() as object }
+  }
+  for (
+    const nonsense of [
+      '',
+      'nonsense',
+      'null',
+      '[]',
+      '{"exchange":5}',
+      '{"exchange":{"method":"GET","url":"/api/private"}}'
+    ]
+  ) {
+    t.strictSame(await post(nonsense), {
+      status: 200,
+      checks: [],
+      notes: ['The request cannot be read: it has no method or no URL.']
+    }, nonsense)
+  }
+  const exchange = {
+    method: 'GET',
+    url: 'http://localhost/api/private',
+    sent: { authorization: 'Bearer a.b.c', odd: 5 },
+    received: null,
+    body: {}
+  }
+  const partly = await post(JSON.stringify({ exchange, before: [null, 'x'] }))
+  t.match(partly.notes, [
+    /^The request: a header that was sent is not text/,
+    /^Request 1 cannot be read/,
+    /^Request 2 cannot be read/
+  ])
+  t.hasStrict(partly.checks, [{ name: 'credentials', outcome: 'passed' }, { name: 'domain', outcome: 'passed' }, {
+    name: 'token.form',
+    outcome: 'failed'
+  }])
+  const large = await post(JSON.stringify({ exchange: { ...exchange, body: 'x'.repeat(2_000_000) } }))
+  t.match(large, { status: 413, notes: [/1 MiB/] })
+})
+
 t.test('Everything works by keyboard, and the result is announced.', { skip }, async t => {
   const { page, faults } = await openPlayground(t)
   await tabTo(page, 'login')
