@@ -56,7 +56,9 @@ const STEERING_PREFIXES: readonly string[] = [
  */
 export function isWithheldName (name: string): boolean {
   const read = plainName(name)
-  return STEERING.has(read) || STEERING_PREFIXES.some(prefix => read.startsWith(prefix)) || isIdentityName(read)
+  return STEERING.has(read) || STEERING_PREFIXES.some(prefix => read.startsWith(prefix)) || isIdentityName(read) ||
+    // The one with `-` was judged, and some upstreams read both by one name.
+    (OF_MESSAGE.has(read) && name.toLowerCase() !== read)
 }
 
 /**

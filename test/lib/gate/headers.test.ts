@@ -14,6 +14,9 @@ const URL_OF_CLIENT = {
   ownPath: '/a'
 } as const
 
+/** What may stand in a name, and is no letter. */
+const SIGNS = "-_.!#$%&'*+^`|~"
+
 t.test('The upstream learns where a request came from.', async t => {
   const forwarded = (addresses: string[], url: typeof URL_OF_CLIENT | object = URL_OF_CLIENT) =>
     createUpstreamHeaders({ passCredentials: () => false, host: undefined })({ rawHeaders: [] }, {
@@ -153,7 +156,7 @@ t.test('A header that would steer the upstream, or name a caller, is withheld, w
     'X-Auth-Claim-Team'
   ]
   for (const name of names) {
-    for (const sign of "-_.!#$%&'*+^`|~") {
+    for (const sign of SIGNS) {
       const written = name.replaceAll('-', sign)
       t.equal(isWithheldName(written) && isWithheldName(written.toUpperCase()), true, written)
     }
@@ -188,6 +191,12 @@ t.test('A header that would steer the upstream, or name a caller, is withheld, w
       'x-auth-token'
     ]
   ) t.equal(isWithheldName(name), false, name)
+})
+
+t.test('A header that says what the message is goes on by its own name only.', async t => {
+  for (const name of ['Mcp-Name', 'Mcp-Method', 'MCP-Protocol-Version', 'Content-Length', 'Content-Type']) {
+    for (const sign of SIGNS) t.equal(isWithheldName(name.replaceAll('-', sign)), sign !== '-', name + sign)
+  }
 })
 
 t.test('A request has a body if its lines say so.', async t => {
