@@ -39,13 +39,14 @@ export function refuseHostless ({ socket }: IncomingMessage): void {
 export function statusOfClientError (error: ClientError, socket: Socket): ClientErrorStatus | undefined {
   const { code } = error
   if (code === 'ECONNRESET' || !socket.writable || owedAnswer(socket)?.headersSent) return undefined
-  if (code === 'CONNECT' || isOfUnknownMethod(error)) return 404
+  // Before an answer that is owed, a 404 would be read as that to the earlier request.
+  if (code === 'CONNECT' || (isOfUnknownMethod(error) && !owedAnswer(socket))) return 404
   return code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
 }
 
-/** Whether all is well with a request line but that Node does not know its method. */
+/** Whether all is well with a request line but that Node does not know its method, or knows it from RTSP. */
 function isOfUnknownMethod ({ code, rawPacket, bytesParsed }: ClientError): boolean {
-  if (code !== 'HPE_INVALID_METHOD' || !rawPacket) return false
+  if ((code !== 'HPE_INVALID_METHOD' && code !== 'HPE_INVALID_CONSTANT') || !rawPacket) return false
   // The piece may begin with another request.
   const start = rawPacket.toString('latin1', 0, bytesParsed).lastIndexOf('\n') + 1
   return REQUEST_LINE.test(rawPacket.toString('latin1', start))

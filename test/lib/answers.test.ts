@@ -117,6 +117,12 @@ t.test('A request that is not HTTP is answered once, and a connection that is go
   }> = [
     { title: 'no HTTP', expected: 400 },
     { title: 'a method that Node does not know, after another request', piece: second, expected: 404 },
+    {
+      title: 'the same before the answer to that',
+      piece: second,
+      socket: { _httpMessage: { headersSent: false } },
+      expected: 400
+    },
     { title: 'half of its line', piece: { rawPacket: Buffer.from('BREW /b'), bytesParsed: 1 }, expected: 400 },
     { title: 'before any request', socket: { _httpMessage: null }, expected: 400 },
     { title: 'after a request without an answer yet', socket: { _httpMessage: { headersSent: false } }, expected: 400 },

@@ -254,7 +254,7 @@ t.test(
     t.equal((await ask(groups(30))).status, 200)
     t.equal((await ask(groups(300))).status, 431)
     t.equal((await sendRaw(url, ['no HTTP'])).status, 400)
-    for (const method of ['CONNECT', 'BREW', 'get']) {
+    for (const method of ['CONNECT', 'BREW', 'PLAY']) {
       t.hasStrict(await sendRaw(url, [`${method} /api/public HTTP/1.1`, 'Host: x']), {
         status: 404,
         body: '{"statusCode":404,"error":"Not Found","message":"There is no such resource."}'
@@ -266,7 +266,7 @@ t.test(
       [30, 400, 'HPE_INVALID_METHOD'],
       [30, 404, 'CONNECT'],
       [30, 404, 'HPE_INVALID_METHOD'],
-      [30, 404, 'HPE_INVALID_METHOD']
+      [30, 404, 'HPE_INVALID_CONSTANT']
     ])
     t.notMatch(JSON.stringify(lines), containing(groups(300).slice(0, 20)))
     t.strictSame(app.connections.unreadable, { 400: 1, 404: 3, 408: 0, 431: 1 })
