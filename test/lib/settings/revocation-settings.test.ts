@@ -205,6 +205,13 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
     transmitter({ subjectClaims: { 'a/b': 1 } }),
     'revocation.transmitters[0].subjectClaims is a mapping; allowed: map from a format or member of subjects to a claim'
   ],
+  ...[true, false, 1].map(manage =>
+    [
+      `manage: ${manage}`,
+      transmitter({ manage }),
+      'revocation.transmitters[0].manage is no setting: `holdfast stream --ensure` creates and changes the stream'
+    ] as const
+  ),
   ['verify', transmitter({ verify: 1 }), 'revocation.transmitters[0].verify is 1; allowed: true or false'],
   [
     'a secret that is no text',
