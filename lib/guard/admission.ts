@@ -68,6 +68,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
   const spared = createPrivateNote<true>()
   /** The checks that handlers have started and that are under way. */
   const ongoing = new WeakMap<Request, Promise<Outcome>>()
+  const settled = promisify(settle)
 
   /** Admits a request that meets the requirement. `done` is called exactly once, and never inside a `try`. */
   function admit (request: Request, requirement: Requirement, done: AdmissionDone) {
@@ -137,7 +138,7 @@ export function createAdmission<Request extends AdmissibleRequest> (
     if (spared.get(request)) return
     const known = identities.get(request)
     const outcome = known ? { identity: known } : await checkOnce(request)
-    await promisify(settle)(request, requirement, outcome)
+    await settled(request, requirement, outcome)
   }
 
   /**
