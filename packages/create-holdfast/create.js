@@ -79,4 +79,4 @@ for (const [packageName, file] of tarballs) {
 }
 
 const path = relative('', target)
-console.log(`${name} is written.${path === '' ? '' : ` Next:\n\n  cd ${path}`}\n  npm install\n  npm test`)
+console.log(`${name} is written.${path === '' ? '' : ` Next:\n\n  cd ${/^[\w./-]+$/.test(path) ? path : `"${path}"`}`}\n  npm install\n  npm test`)

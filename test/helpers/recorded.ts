@@ -72,6 +72,8 @@ function stable (text: string, now?: number) {
       : `<now${seconds < now ? ' ' : ' +'}${seconds - now}>`
   const known = text
     .replace(/[^\P{Cc}\n]|[\u2028-\u202e\u2066-\u2069]/gu, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    // The folder of the clone may have a blank in its name.
+    .replaceAll(process.cwd(), '')
     // Node says what it likes of a port that speaks another protocol.
     .replace(/[^:\n]+(?=\. Does the port speak TLS)|\((?:EPROTO|ERR_SSL_\w+)\)/g, '<reason>')
     .replace(/\/tmp\/holdfast-\w+-\w+|[^\s"']*\/\.tap\/fixtures\/[\w.-]+/g, named('folder'))

@@ -64,6 +64,7 @@ t.test('It overwrites nothing, and says what it does not understand.', async t =
   t.strictSame(readdirSync(join(folder, 'taken')), ['a.txt'])
   mkdirSync(join(folder, 'empty'))
   t.equal(create(folder, 'empty').status, 0, 'an empty folder is taken')
+  t.match(create(folder, 'my work/api').stdout, containing('  cd "my work/api"\n'), 'a shell takes it as one folder')
   t.match(create(folder, '--help').stdout, /npm create holdfast@latest my-api -- --gate/)
 })
 
