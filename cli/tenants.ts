@@ -5,6 +5,7 @@ export const root = join(import.meta.dirname, '..')
 
 const folder = join(root, '.dev')
 const fileOf = (pid: number) => join(folder, `tenant-${pid}.json`)
+const configurationOf = (pid: number) => join(folder, `config-${pid}.json`)
 
 /** What `npm run dev` writes down for the tools. */
 export interface Tenant {
@@ -27,7 +28,7 @@ export function writeTenant (tenant: Tenant): void {
 /** Writes a configuration file with what no variable can hold. Returns its path. */
 export function writeConfiguration (content: object): string {
   mkdirSync(folder, { recursive: true })
-  const file = join(folder, `config-${process.pid}.json`)
+  const file = configurationOf(process.pid)
   writeFileSync(file, JSON.stringify(content))
   return file
 }
@@ -45,7 +46,7 @@ export function readTenants (): Tenant[] {
 }
 
 export function removeTenant (pid: number): void {
-  rmSync(fileOf(pid), { force: true })
+  for (const file of [fileOf(pid), configurationOf(pid)]) rmSync(file, { force: true })
 }
 
 /** The tenant whose API is at that URL; else the one that has been running for longest. */

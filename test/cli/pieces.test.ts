@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import t from 'tap'
 import { splitPair } from '../../cli/arguments.ts'
 import { readCallOptions } from '../../cli/call-options.ts'
@@ -8,7 +9,7 @@ import { readAtMost } from '../../cli/input.ts'
 import { withoutPublicPrefix } from '../../cli/known-settings.ts'
 import { explainPreflight } from '../../cli/preflight.ts'
 import { createPaint, indent, showAnswer, showJwt, showRequest, terminalLine, terminalText } from '../../cli/show.ts'
-import { isAt, readTenants, removeTenant, tenantAt, writeTenant, type Tenant } from '../../cli/tenants.ts'
+import { isAt, readTenants, removeTenant, tenantAt, writeConfiguration, writeTenant, type Tenant } from '../../cli/tenants.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { root } from '../helpers/documents.ts'
 import { encodeJws } from '../helpers/jws.ts'
@@ -244,7 +245,10 @@ t.test('A tenant of this machine is known for as long as its process runs.', t =
   t.teardown(() => removeTenant(process.pid))
   const known = () => readTenants().map(({ pid }) => pid).filter(pid => pids.includes(pid))
   t.strictSame(known(), [process.pid])
+  const configuration = writeConfiguration({})
+  t.ok(existsSync(configuration))
   removeTenant(process.pid)
   t.strictSame(known(), [])
+  t.notOk(existsSync(configuration), 'its configuration goes with it')
   t.end()
 })
