@@ -6,7 +6,7 @@ type ListenError = NodeJS.ErrnoException & { address?: string, hostname?: string
  * another one.
  */
 export function listenFailure (
-  { code, hostname, address = hostname, port, setting = 'PORT' }: ListenError
+  { code, hostname, address = hostname, port, setting = 'PORT or --port' }: ListenError
 ): string | undefined {
   if (code === 'EADDRINUSE') {
     return `Port ${port} of ${address} is in use by another program: end it, or set ${setting} to a port that is free.`

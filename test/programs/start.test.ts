@@ -472,7 +472,7 @@ t.test('A port that is in use gets one sentence.', async t => {
   t.equal(code, 1)
   t.equal(
     stderr,
-    `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.\n`
+    `Port ${port} of 127.0.0.1 is in use by another program: end it, or set PORT or --port to a port that is free.\n`
   )
   t.equal((await fetch(`${url}/api/public`)).status, 200, 'the other program is as it was')
 

@@ -17,7 +17,7 @@ t.test('A port or address that is not available is reported in one sentence, and
     listenFailure(Object.assign(new Error(code), { code, address: '127.0.0.1', port: 8000 }))
   t.equal(
     failure('EADDRINUSE'),
-    'Port 8000 of 127.0.0.1 is in use by another program: end it, or set PORT to a port that is free.'
+    'Port 8000 of 127.0.0.1 is in use by another program: end it, or set PORT or --port to a port that is free.'
   )
   t.match(failure('EACCES'), /^Port 8000 of 127\.0\.0\.1 may not be opened/)
   t.match(failure('EADDRNOTAVAIL'), /^127\.0\.0\.1 is not an address of this machine/)
