@@ -158,7 +158,7 @@ export const STORE_FAULTS: Readonly<Record<RedisFault | 'connecting', Fault>> = 
     cure: 'add or remove `?cluster=true`; check the state of the cluster'
   },
   database: {
-    meaning: 'there is no database with that number',
+    meaning: 'no such database, or no right to it',
     cure: 'check the URL'
   },
   max_clients: {

@@ -219,10 +219,12 @@ t.test('users, passwords and rights', { skip: skipRedis }, async t => {
   await until('it is named', hasReason(store, 'auth'))
 })
 
-t.test('a database that does not exist, or a TLS port, is not ready with the reason', { skip: skipRedis }, async t => {
+t.test('a database that is not there or not for this user, or a TLS port, is not ready with the reason', { skip: skipRedis }, async t => {
   const server = await startRedis(t)
+  await server.command('ACL', 'SETUSER', 'narrow', 'on', '>battery', '~holdfast:*', '+set', '+info')
   const rows: [string, string][] = [
     [`redis://127.0.0.1:${server.port}/99`, 'database'],
+    [`redis://narrow:battery@127.0.0.1:${server.port}/1`, 'database'],
     [`rediss://127.0.0.1:${server.port}`, 'timeout'],
     [`redis://127.0.0.1:${server.port}?cluster=true`, 'cluster']
   ]
@@ -231,6 +233,9 @@ t.test('a database that does not exist, or a TLS port, is not ready with the rea
     t.equal(await record(store, 'a'), 'replay_unavailable', url)
     await until(`${url}: ${reason}, not ${store.state().reason}`, hasReason(store, reason))
   }
+  await server.command('ACL', 'SETUSER', 'narrow', '+select')
+  const { store } = await open(t, `redis://narrow:battery@127.0.0.1:${server.port}/1`)
+  t.equal(await record(store, 'a'), 'first')
 })
 
 t.test('an untrusted certificate is refused', { skip: skipRedis }, async t => {

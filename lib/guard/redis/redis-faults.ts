@@ -23,6 +23,7 @@ export type RedisFault =
 const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ['readonly', /^(?:READONLY|MASTERDOWN)/],
   ['oom', /^OOM/],
+  ['database', /^(?:ERR (?:DB index|SELECT is not allowed)|NOPERM .*'select')/],
   // The last two: a script may not run a command, before Redis 7.2 and since.
   [
     'auth',
@@ -30,7 +31,6 @@ const BEGINNINGS: ReadonlyArray<readonly [RedisFault, RegExp]> = [
   ],
   ['loading', /^LOADING/],
   ['cluster', /^(?:CLUSTERDOWN|MOVED|ASK|CROSSSLOT|ERR This instance has cluster support disabled)/],
-  ['database', /^ERR (?:DB index|SELECT is not allowed)/],
   ['max_clients', /^ERR max number of clients/],
   // Without a last error, they were reached: the server that they named was not, which has said why.
   ['unreachable', /^All sentinels are unreachable.* Last error: /],

@@ -1249,6 +1249,7 @@ t.test('errors of the client have stable names', async t => {
     ['ERR This instance has cluster support disabled', 'cluster'],
     ['ERR DB index is', 'database'],
     ['ERR SELECT is not allowed', 'database'],
+    ["NOPERM User u has no permissions to run the 'select' command", 'database'],
     ['ERR max number of clients', 'max_clients'],
     ['Unknown RESP type: 72', 'not_redis'],
     ['Socket timeout. x', 'timeout'],
