@@ -117,10 +117,9 @@ function readArguments<const Known extends Options> (
     const said = tokens.flatMap(token => token.kind === 'option' && token.value !== undefined ? token.name : [])
     const twice = said.find((name, n) => said.indexOf(name) < n && !options[name]!.multiple)
     if (twice !== undefined) throw new BadUsage(`--${twice} is given more than once`)
+    if ((values as { help?: boolean }).help === true) return null
     if (positionals.length > mostWords) throw new BadUsage(`Unexpected argument ${positionals.slice(mostWords).join(' ')}`)
-    return (values as { help?: boolean }).help === true
-      ? null
-      : { values: values as Arguments<Known>['values'], positionals }
+    return { values: values as Arguments<Known>['values'], positionals }
   } catch (error) {
     const { code, message } = error as Error & { code?: string }
     const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-[^']*)'/.exec(message)?.[1] : undefined

@@ -349,7 +349,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
     const { code } = await run(tenant, argv)
     t.equal(code, 1, argv.join(' '))
   }
-  t.equal((await run(undefined, ['--', '--help'])).code, 0)
+  t.equal((await run(undefined, ['--', '--help', 'a', 'b', 'c'])).code, 0, 'whatever stands beside it')
 })
 
 t.test('Colour is used only on a terminal, and not with NO_COLOR.', async t => {
