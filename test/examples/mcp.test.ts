@@ -244,6 +244,7 @@ t.test('The commands of the page work as they are printed.', async t => {
 
 t.test('The links of the page lead somewhere, and the example requires the packages that are tested here.', async t => {
   for (const page of ['examples/README.md', 'examples/mcp/README.md']) t.strictSame(findDeadLinks(page), [], page)
+  t.match(textOf(textOf('examples/mcp/README.md').match(/CONFIG_FILE=(\S+)/)![1]!), /^gate:$/m, 'rules, from the top of the clone')
   const read = (file: string): Record<string, Record<string, string>> =>
     JSON.parse(textOf(file))
   t.hasStrict(read('package.json')['devDependencies'], read('examples/mcp/package.json')['dependencies'])
