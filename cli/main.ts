@@ -10,6 +10,12 @@ const isHelp = name === '--help' || name === '-h'
 // Compiled, this is part of the package.
 const program = import.meta.filename.endsWith('.ts') ? undefined : 'holdfast'
 
+// Who reads has seen enough, such as `head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(1)
+})
+
 if (Object.hasOwn(TOOLS, name)) {
   readDotenvInto(process.env, readTextIfThere)
   const run = await TOOLS[name as keyof typeof TOOLS][1]()

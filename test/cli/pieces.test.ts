@@ -230,6 +230,12 @@ t.test('The command finds its tool, or says which there are.', async () => {
   }
 })
 
+t.test('The command ends quietly if nobody reads on.', t => {
+  const line = '"$0" --import ./cli/strip-types.js cli/main.ts --help | true'
+  t.equal(spawnSync('sh', ['-c', line, process.execPath], { encoding: 'utf8', cwd: root }).stderr, '')
+  t.end()
+})
+
 t.test('A stream is read up to its bound.', async t => {
   const stream = async function * () {
     yield Buffer.from('ab')
