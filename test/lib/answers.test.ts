@@ -107,7 +107,9 @@ t.test('A token that was verified before is refused once its time is over', asyn
 })
 
 t.test('A request that is not HTTP is answered once, and a connection that is gone or has its answer gets none', async t => {
-  const second = { rawPacket: Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\nBREW /b HTTP/1.1\r\n'), bytesParsed: 28 }
+  const first = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+  const after = (line: string) => ({ rawPacket: Buffer.from(first + line), bytesParsed: first.length + 1 })
+  const second = after('BREW /b HTTP/1.1\r\n')
   const rows: ReadonlyArray<{
     title: string,
     code?: string,
@@ -123,6 +125,7 @@ t.test('A request that is not HTTP is answered once, and a connection that is go
       socket: { _httpMessage: { headersSent: false } },
       expected: 400
     },
+    { title: 'no HTTP after another request', piece: after('BREW\r\n'), expected: 400 },
     { title: 'half of its line', piece: { rawPacket: Buffer.from('BREW /b'), bytesParsed: 1 }, expected: 400 },
     { title: 'before any request', socket: { _httpMessage: null }, expected: 400 },
     { title: 'after a request without an answer yet', socket: { _httpMessage: { headersSent: false } }, expected: 400 },
