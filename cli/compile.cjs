@@ -15,7 +15,7 @@ const MARK = '.made-of'
 const { include } = JSON.parse(readFileSync(join(root, CONFIG), 'utf8'))
 const top = readdirSync(root).filter(name => name.endsWith('.ts'))
 const sources = include.flatMap(entry => entry === '*.ts' ? top : filesIn(join(root, entry), entry)).filter(file =>
-  /\.[cm]?tsx?$/.test(file)
+  /\.[cm]?[jt]sx?$/.test(file)
 )
 const configuration = ['tsconfig.json', CONFIG].filter(file => existsSync(join(root, file)))
 const madeOf = digest(root, [...sources, ...configuration])

@@ -359,9 +359,13 @@ function copyInstall (t: Test, { compiler, built }: { compiler: boolean, built: 
   for (const file of ['package.json', 'cli/check-node.cjs', 'cli/compile.cjs', ...built ? ['dist'] : []]) {
     cpSync(join(root, file), join(directory, file), { recursive: true })
   }
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.build.json'), 'utf8')) as { compilerOptions: object }
   writeFileSync(
     join(directory, 'tsconfig.build.json'),
-    JSON.stringify({ include: ['*.ts', 'routes'], compilerOptions: { rewriteRelativeImportExtensions: true } })
+    JSON.stringify({
+      include: ['*.ts', 'routes'],
+      compilerOptions: { ...compilerOptions, rewriteRelativeImportExtensions: true }
+    })
   )
   return directory
 }
@@ -412,6 +416,11 @@ t.test('What starts is what the sources say now, whatever the times of files.', 
   t.match(readFileSync(join(clone, 'dist/app.js'), 'utf8'), /guard = 2/)
   write('routes/api/deep/two.ts', 'export default 2')
   await compiles('a new source', ['app.js', 'routes/api/one.js', 'routes/api/deep/two.js'])
+  write('routes/api/plain.js', "export * from './one.ts'")
+  const all = ['app.js', 'routes/api/one.js', 'routes/api/deep/two.js', 'routes/api/plain.js']
+  await compiles('a source in JavaScript', all)
+  t.match(readFileSync(join(clone, 'dist/routes/api/plain.js'), 'utf8'), /\.\/one\.js/)
+  rmSync(join(clone, 'routes/api/plain.js'))
   rmSync(join(clone, 'routes/api/one.ts'))
   await compiles('a source is gone', ['app.js', 'routes/api/deep/two.js'])
   write('dist/routes/api/three.js', '')
