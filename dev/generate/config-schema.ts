@@ -1,5 +1,5 @@
 import { parse } from 'yaml'
-import { SECRET_PLACE } from '../../lib/settings/section-specs.ts'
+import { RULE, SECRET_PLACE } from '../../lib/settings/section-specs.ts'
 import type { Part, SettingSpec } from '../../lib/settings/setting-spec.ts'
 import { settingSpec } from '../../lib/settings/specs.ts'
 import { issuerSection, readSections, type Section } from './sections.ts'
@@ -104,12 +104,12 @@ const placesOf = ({ placed }: Part) => placed ? partForms(SECRET_PLACE) : []
  * Each way to write a part of a section that has parts. A number or boolean there is not written as text, unless digits
  * of a text count as a number.
  */
-function partForms (part: Part): JsonSchema[] {
+function partForms (part: Part, isOfRule = part === RULE): JsonSchema[] {
   const { type, properties, required, items, anyOf, alone, digits, additionalProperties, minItems, maxItems } = part
   if (properties) {
     const members = Object.entries(properties).map((
       [name, member]
-    ) => [name, partSchema(member, required?.includes(name))])
+    ) => [name, partSchema(member, required?.includes(name), isOfRule)])
     return [{
       type: 'object',
       ...additionalProperties === false && { additionalProperties },
@@ -117,7 +117,7 @@ function partForms (part: Part): JsonSchema[] {
       properties: Object.fromEntries(members)
     }]
   }
-  if (anyOf) return anyOf.flatMap(partForms)
+  if (anyOf) return anyOf.flatMap(form => partForms(form))
   if (type === 'array') {
     return [
       { type, minItems, maxItems, items: oneForm(partForms(items!)) },
@@ -129,15 +129,19 @@ function partForms (part: Part): JsonSchema[] {
   return [type ? { type, ...limitsOf(part) } : { const: part.const }]
 }
 
-/** A member without a value counts as unset. */
-function partSchema (part: Part, isRequired = false): JsonSchema {
+/** A member without a value counts as unset, but in a rule. */
+function partSchema (part: Part, isRequired = false, isOfRule = false): JsonSchema {
   const { about, allowed, default: given, written } = part
   const description = about + (allowed === undefined ? '' : `\ntakes: ${allowed}`)
   if (written !== undefined) return { description }
   return {
     description,
     default: given,
-    ...oneForm([...partForms(part), ...placesOf(part), ...isRequired ? [] : [{ type: 'null' }]])
+    ...oneForm([
+      ...partForms(part, isOfRule),
+      ...placesOf(part),
+      ...isRequired || isOfRule ? [] : [{ type: 'null' }]
+    ])
   }
 }
 
