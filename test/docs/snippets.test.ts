@@ -78,6 +78,7 @@ const RUN_ELSEWHERE: Record<string, readonly [file: string, evidence: string]> =
   'cd ../my-api': ['test/matrix/starter.test.ts', 'join(folder, name)'],
   'cd my-api': ['test/matrix/starter.test.ts', 'join(folder, name)'],
   'npm install': ['test/matrix/starter.test.ts', 'lines.slice('],
+  'npm pkg set type=module': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
   'npm i ../holdfast/holdfast-0.1.0.tgz fastify': ['test/system/package.test.ts', "linesOf('docs/guide/plugin.md')"],
   'node --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],
   'npx -y tsx --test orders.test.ts': ['test/system/consumers.test.ts', 'TEST_COMMANDS'],

@@ -32,13 +32,14 @@ t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 const project = projectsIn(folder)
 const linesOf = (page: string) =>
   readBlocks(page).filter(({ language }) => language === 'sh').flatMap(({ text }) => text.split('\n')).filter(line =>
-    /\.tgz|npm run package|npm i holdfast|npx -y holdfast-cli/.test(line)
+    /\.tgz|npm run package|npm pkg|npm i holdfast|npx -y holdfast-cli/.test(line)
   )
 let clone = ''
 
 t.test('Each line of the pages that installs or runs a package works as it is printed.', async t => {
   clone = await copyRepository(folder)
-  const app = project('app', { 'index.js': ESM })
+  // As `npm init` of npm 11 writes it.
+  const app = project('app', { 'index.js': ESM, 'package.json': '{"type":"commonjs"}' })
 
   const lines = new Set([
     ...linesOf('docs/guide/plugin.md'),
@@ -46,7 +47,7 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
     ...linesOf('docs/guide/gate.md')
   ])
   const isPublished = ![...lines].some(line => line.startsWith('npm run package'))
-  t.equal(lines.size, isPublished ? 3 : 4)
+  t.equal(lines.size, isPublished ? 4 : 5)
   // The rows below want the tarball all the same.
   if (isPublished) await expectSuccess(clone, 'npm', ['run', 'package'])
   for (
@@ -56,7 +57,8 @@ t.test('Each line of the pages that installs or runs a package works as it is pr
   ) {
     if (line.startsWith('npm run package')) {
       await expectSuccess(clone, 'sh', ['-c', line])
-    } else if (line.startsWith('npm i ')) {
+    } else if (line.startsWith('npm pkg ')) await expectSuccess(app, 'sh', ['-c', line])
+    else if (line.startsWith('npm i ')) {
       await expectSuccess(app, 'sh', ['-c', line])
       t.match(await expectSuccess(app, process.execPath, ['index.js']), ANSWERS, line)
     } else {
