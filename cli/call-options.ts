@@ -131,6 +131,7 @@ function join (base: string | undefined, path: string, noTenant: string): string
   if (/^https?:\/\//i.test(path)) return checkedUrl(path)
   if (!path.startsWith('/')) throw new BadUsage(`"${path}" is neither a path that starts with / nor a URL`)
   if (base === undefined) throw new BadUsage(`${noTenant}say with --url where the API is`)
+  if (!/^https?:\/\//i.test(base)) throw new BadUsage(`the API is a URL with its scheme, such as http://${base}`)
   return checkedUrl(base.replace(/\/$/, '') + path)
 }
 

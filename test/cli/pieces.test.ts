@@ -92,7 +92,7 @@ t.test('What a call does is said by options, else by the environment, else by a 
   ) told(options, open, words)
   told(options, { ...open, url: undefined }, ['/b'])
   told(options, { ...open, url: undefined }, ['/b'], {}, [])
-  told(options, { ...open, url: 'a.example' }, ['/b'])
+  for (const url of ['a.example', 'localhost:8000', 'HTTP://localhost:8000']) told(options, { ...open, url }, ['/b'])
   told(options, { ...open, dpop: true }, ['/b'])
   told(options, { ...given, dpop: true }, ['/b'], { CALL_TOKEN: 'x' })
   for (const issuer of [undefined, '', 'i.example', 'xhttps://i.example', 'HTTPS://i.example', 'https://[']) {
