@@ -26,8 +26,8 @@ export interface RequestAuth {
   readonly expiresAt: number
   /**
    * Aborts when the token is revoked, or would be refused for its age: for work that goes on after the request was
-   * admitted, such as a `fetch` or a stream of events. Its `reason` is an Error whose `code` is `token_revoked` or
-   * `token_expired`.
+   * admitted, such as a `fetch` or a stream of events. It may be `aborted` when it is first read: no event comes then.
+   * Its `reason` is an Error whose `code` is `token_revoked` or `token_expired`.
    */
   readonly signal: AbortSignal
 }

@@ -23,7 +23,9 @@ export function followUpgraded (
       log.info({ reason: closedBy, route, issuer: auth.issuer }, 'open connection ended')
       client.destroy()
     }
-    auth.signal.addEventListener('abort', end, { once: true })
+    // The token may have ended before the upstream answered.
+    if (auth.signal.aborted) end()
+    else auth.signal.addEventListener('abort', end, { once: true })
     // It also keeps `auth`, and with it the signal, for as long as the connection is open.
     client.once('close', () => auth.signal.removeEventListener('abort', end))
   }

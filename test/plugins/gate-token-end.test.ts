@@ -32,11 +32,13 @@ t.test(
     const issuer = await startIssuer(t)
     const atUpstream: Socket[] = []
     const upstream = createServer()
-    upstream.on('upgrade', (_request, socket: Socket) => {
+    const accept = (socket: Socket) =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+    upstream.on('upgrade', ({ url }, socket: Socket) => {
       atUpstream.push(socket)
       socket.on('error', () => {})
       socket.resume()
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+      if (url !== '/guarded?late') accept(socket)
     })
     await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
     t.teardown(() => {
@@ -51,23 +53,31 @@ t.test(
         rules: [{ path: '/guarded', upgrade: true }, { path: '/open', allow: 'anyone', upgrade: true }]
       }
     })
-    const open = async (path: string, credentials = '') => {
+    const ask = (path: string, credentials = '') => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
       t.teardown(() => socket.destroy())
       socket.write(
         `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n${credentials}\r\n`
       )
+      return socket
+    }
+    const open = async (path: string, credentials?: string) => {
+      const socket = ask(path, credentials)
       const [head] = await once(socket, 'data') as [Buffer]
       t.equal(head.toString('latin1').slice(0, 12), 'HTTP/1.1 101', path)
       return socket.resume()
     }
     const free = await open('/open')
-    const guarded = await open(
-      '/guarded',
-      `Authorization: Bearer ${issuer.token({ exp: nowSeconds() + LIFE_SECONDS })}\r\n`
-    )
-    await atAnotherTime(LIFE_SECONDS, () => Promise.all([once(guarded, 'close'), once(atUpstream[1]!, 'end')]))
+    const credentials = `Authorization: Bearer ${issuer.token({ exp: nowSeconds() + LIFE_SECONDS })}\r\n`
+    const guarded = await open('/guarded', credentials)
+    const late = ask('/guarded?late', credentials).resume()
+    await until('the upstream may accept it', () => atUpstream.length === 3)
+    await atAnotherTime(LIFE_SECONDS, () => {
+      accept(atUpstream[2]!)
+      return Promise.all([guarded, late].map(socket => once(socket, 'close')).concat(once(atUpstream[1]!, 'end')))
+    })
     t.strictSame(log.filter(({ msg }) => msg === 'open connection ended').map(({ reason, route }) => [reason, route]), [
+      ['token_expired', '/guarded'],
       ['token_expired', '/guarded']
     ])
     t.equal(free.destroyed, false)
