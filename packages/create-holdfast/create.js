@@ -51,7 +51,7 @@ const name = basename(target)
 if (!/^[a-z0-9][a-z0-9._-]{0,99}$/.test(name)) {
   refuse(`"${name}" cannot be the name of a package: use small letters, digits, dots and hyphens.`)
 }
-if (existsSync(target) && (!statSync(target).isDirectory() || readdirSync(target).length > 0)) {
+if (existsSync(target) && (!statSync(target).isDirectory() || readdirSync(target).some(file => file !== '.git'))) {
   refuse(`${folder} is there already, and not an empty folder.`)
 }
 
@@ -68,8 +68,10 @@ for (const part of ['all', ...gate ? ['gate'] : ['api', js ? 'js' : 'ts']]) {
 }
 // npm leaves a file of this name out of a package.
 renameSync(join(target, '_gitignore'), join(target, '.gitignore'))
-for (const file of readdirSync(target, { recursive: true, encoding: 'utf8' }).map(path => join(target, path))) {
-  if (statSync(file).isFile()) writeFileSync(file, readFileSync(file, 'utf8').replaceAll('my-api', name))
+for (const path of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
+  const file = join(target, path)
+  if (/^\.git[\\/]/.test(path) || !statSync(file).isFile()) continue
+  writeFileSync(file, readFileSync(file, 'utf8').replaceAll('my-api', name))
 }
 for (const [packageName, file] of tarballs) {
   copyFileSync(join(packed, file), join(target, file))
