@@ -70,7 +70,7 @@ for (const part of ['all', ...gate ? ['gate'] : ['api', js ? 'js' : 'ts']]) {
 renameSync(join(target, '_gitignore'), join(target, '.gitignore'))
 for (const path of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
   const file = join(target, path)
-  if (/^\.git[\\/]/.test(path) || !statSync(file).isFile()) continue
+  if (/^\.git(?:$|[\\/])/.test(path) || !statSync(file).isFile()) continue
   writeFileSync(file, readFileSync(file, 'utf8').replaceAll('my-api', name))
 }
 for (const [packageName, file] of tarballs) {

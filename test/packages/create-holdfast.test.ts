@@ -64,10 +64,12 @@ t.test('It overwrites nothing, and says what it does not understand.', async t =
   t.strictSame(readdirSync(join(folder, 'taken')), ['a.txt'])
   mkdirSync(join(folder, 'empty'))
   t.equal(create(folder, 'empty').status, 0, 'an empty folder is taken')
-  mkdirSync(join(folder, 'cloned/.git'), { recursive: true })
-  writeFileSync(join(folder, 'cloned/.git/config'), 'url = my-api')
-  t.equal(create(folder, 'cloned').status, 0, 'so is an empty repository')
-  t.equal(readFileSync(join(folder, 'cloned/.git/config'), 'utf8'), 'url = my-api', 'which stays as it is')
+  for (const file of ['cloned/.git/config', 'linked/.git']) {
+    mkdirSync(join(folder, file, '..'), { recursive: true })
+    writeFileSync(join(folder, file), 'url = my-api')
+    t.equal(create(folder, file.split('/')[0]!).status, 0, 'so is an empty repository')
+    t.equal(readFileSync(join(folder, file), 'utf8'), 'url = my-api', 'which stays as it is')
+  }
   t.match(create(folder, 'my work/api').stdout, containing('  cd "my work/api"\n'), 'a shell takes it as one folder')
   t.match(create(folder, '--help').stdout, /npm create holdfast@latest my-api -- --gate/)
 })
