@@ -62,7 +62,7 @@ export function metadataOfAudience (
  * gets in.
  * @param mount the path under which the service is mounted; usually empty
  */
-export function resourceWarning (settings: ResourceSettings, mount = ''): string | undefined {
+export function resourceWarning (settings: ResourceSettings, mount: string): string | undefined {
   const { publicUrl } = settings.server
   if (configuredResource(settings) !== undefined) return undefined
   const address = publicUrl === undefined ? undefined : urlUnder(parsePublicUrl(publicUrl)!, mount).href

@@ -174,7 +174,7 @@ export async function createGuard (given: HoldfastOptions & GuardOptions): Promi
   })
   const bodies = refusalBodies(settings.api.errorBody)
   const baseUrlOf = createBaseUrlResolver(settings.server)
-  let warning = resourceWarning(settings)
+  let warning = resourceWarning(settings, '')
   const idOf = createRequestIds(trustProxy)
   /** Each request that was checked: its proof passes only once. */
   const calls = new WeakMap<object, Call>()

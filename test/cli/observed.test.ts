@@ -55,13 +55,15 @@ t.test('Several files are one report, and lines of the audit count before those 
   for (const name of ['nothing', '.']) t.equal((await run([path(name)])).code, 1)
 })
 
-t.test('A line without a time counts, and says nothing of first and last', async () => {
+t.test('A line without a time counts, and says nothing of first and last', async t => {
   for (const time of [null, 0]) {
     await run(['--json'], JSON.stringify({ time, reason: 'no_rule', enforced: false, status: 404 }))
   }
   const line = (time?: number) => JSON.stringify({ time, reason: 'no_rule', enforced: false, status: 404 })
   for (const times of [[1], [2, 1, 3], [undefined, 1], [1, undefined], [2, undefined, 1, 3, undefined]]) {
-    await run(['--json'], times.map(line).join('\n'))
+    const { first, last } = JSON.parse((await run(['--json'], times.map(line).join('\n'))).text).rows[0]
+    const known = times.filter(time => time !== undefined)
+    t.strictSame([first, last].map(Date.parse), [Math.min(...known), Math.max(...known)])
   }
 })
 

@@ -77,7 +77,7 @@ t.test('A failed revocation is reported in one sentence.', async t => {
   ]
   const env = { CALL_TOKEN: 'opaque', CALL_URL: 'http://localhost:1' }
   for (const argv of rows) t.equal((await run(argv, env)).code, 1)
-  for (const lacking of [{}, { CALL_TOKEN: 'opaque' }]) t.equal((await run(['--sid', 'b'], lacking)).code, 1)
+  for (const lacking of [{}, { CALL_TOKEN: 'opaque' }, { CALL_ISSUER: 'http://localhost:1' }]) t.equal((await run(['--sid', 'b'], lacking)).code, 1)
 })
 
 t.test('A success is a sentence, and a refusal is explained.', async t => {

@@ -474,6 +474,8 @@ t.test('A step-up challenge comes before a 403, with all that the route requires
   )
   t.strictSame(Object.keys((await ask('/acr')).challenges.Bearer!), ['error', 'error_description', 'acr_values'])
   t.strictSame((await ask('/age')).challenges.Bearer!.max_age, '0')
+  const expired = await ask('/acr', { exp: 1 })
+  t.strictSame(Object.keys(expired.challenges.Bearer!), ['error', 'error_description'], 'another login would not help')
 })
 
 t.test('An optional route serves a guest, and checks any credentials in full', async t => {

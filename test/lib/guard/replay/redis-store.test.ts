@@ -784,6 +784,7 @@ t.test('an error without a reason changes nothing, and neither do events after t
   await store.close()
   t.equal(link.closed, 1)
   t.hasStrict(store.state(), { ready: false, reason: 'closed' })
+  t.equal(await record(store, 'late'), 'replay_unavailable')
   timers.pass(2000)
   t.equal(link.policies.length, 1, 'nothing is requested')
   link.listeners.error(replyError('OOM'))
