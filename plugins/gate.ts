@@ -7,7 +7,7 @@ import { createExecutor, type Findings } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { createIdentityHeaders, OBSERVED_HEADER, STATEMENT_HEADER } from '../lib/gate/identity-headers.ts'
-import type { GateRule } from '../lib/gate/rule.ts'
+import { KNOWN_METHODS, type GateRule } from '../lib/gate/rule.ts'
 import { bodyTooLarge, createBodyReader, MAX_MESSAGE_BYTES, sendersOf } from '../lib/gate/message-body.ts'
 import { findWiderRules, nameMatches } from '../lib/gate/rules.ts'
 import type { StatementKeys, StatementKeySource } from '../lib/gate/statement-keys.ts'
@@ -40,6 +40,8 @@ export default fp(async (app) => {
 }, { name: 'gate', dependencies: ['connections', 'holdfast-auth', 'sensible'] })
 
 async function createGate (app: FastifyInstance, settings: GateSettings) {
+  // A client of the upstream may use any, and Envoy asks with the method of the client.
+  for (const method of KNOWN_METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   const resources = readResources(app, settings.rules)
   const { decisions, tally, parts: { observing } } = app.holdfastGuard
   // The service's own paths have routes of their own.

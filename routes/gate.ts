@@ -1,4 +1,4 @@
-import { METHODS, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, HTTPMethods, RouteHandlerMethod } from 'fastify'
 import { timeoutSecondsOf, type OriginalRequest } from '../lib/gate/executor.ts'
 import { GateError } from '../lib/gate/gate-error.ts'
@@ -63,9 +63,6 @@ const routes: FastifyPluginAsync = async app => {
     await app.closing.ended()
     await upstream.close()
   })
-  for (const method of METHODS) {
-    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method)
-  }
 
   const route = {
     url: '/*',

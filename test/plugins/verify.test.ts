@@ -114,6 +114,9 @@ for (const [family, describe] of Object.entries(FAMILIES)) {
       403,
       'a method without a rule'
     )
+    const bearer = bearerLines(issuer.token({ scope: 'read:orders' }))
+    t.equal((await put('PROPFIND', '/any/7', bearer)).status, 200, 'a method that Fastify has to be told of')
+    t.equal((await put('PROPFIND', '/orders/7', bearer)).status, 403, 'the same without a rule')
     for (
       const target of [
         '/any/../open/x',
