@@ -33,6 +33,7 @@ import { startOpaqueTenant, type OpaqueTenant } from '../helpers/opaque-tenant.t
 import { rowsOf } from '../helpers/rows.ts'
 import { takeRsaKey } from '../helpers/rsa-keys.ts'
 import { until } from '../helpers/until.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 import { listen } from '../helpers/listen.ts'
 
 type Answer = object | ((issuer: Issuer) => string | object) | number
@@ -167,6 +168,28 @@ t.test('An answer may leave out the audience only if the settings say so', async
   await expectBearerRefusal(t, asked, 'c', 'token_kind', 'without an audience the type must be there')
   asked.answer = active({ aud: 'other', token_type: 'Bearer' })
   await expectBearerRefusal(t, asked, 'b', 'token_audience', 'a present one must match')
+})
+
+t.test('A refusal is kept only for those who would give it, too: not for those with another audience or resource', async t => {
+  const upstream = await startUpstream(t)
+  const resource = 'https://resource.example'
+  const rules = [
+    { path: '/service' },
+    { path: '/audience', audience: AUDIENCE },
+    { path: '/two', audience: ['a', 'b'] },
+    { path: '/one', audience: 'a b' }
+  ]
+  const asked = await start(t, {
+    IDP_INTROSPECTION: 'opaque',
+    RESOURCE: resource,
+    GATE: { upstream: upstream.origin, rules }
+  })
+  for (const [aud, refusing, accepting] of [[resource, '/audience', '/service'], ['a b', '/two', '/one']] as const) {
+    asked.answer = active({ aud })
+    expectRefusal(t, await callBearer(asked, aud.slice(-1), refusing), 'token_audience', 'Bearer')
+    const { reason } = await callBearer(asked, aud.slice(-1), accepting)
+    t.equal(reason, undefined, accepting)
+  }
 })
 
 t.test('An opaque token is not taken for a JWT, nor a JWT for an opaque token', async t => {

@@ -61,11 +61,11 @@ export function createInquiry (options: InquiryOptions) {
   async function ask (
     text: string,
     isStranger: boolean,
-    { audiences }: TokenRules,
+    { audiences, resource }: TokenRules,
     settle: (answer: JsonObject) => TokenClaims
   ): Promise<Inquired> {
     // What one audience refuses, another may accept.
-    const key = hash('sha256', `${audiences.join(' ')} ${text}`, 'base64url')
+    const key = hash('sha256', JSON.stringify([audiences, resource, text]), 'base64url')
     const kept = refusals.get(key)
     if (kept && nowMs() < kept.untilMs) {
       hits++
