@@ -7,6 +7,7 @@ import { GateError, type GateReason } from '../lib/gate/gate-error.ts'
 import type { GateSettings } from '../lib/gate/gate-settings.ts'
 import { MESSAGE_BOUNDS, readJson } from '../lib/gate/json-text.ts'
 import { readMcpMessages, type McpMessage } from '../lib/gate/mcp-message.ts'
+import type { PathRules } from '../lib/gate/rules.ts'
 import type { JsonObject } from '../lib/base/json.ts'
 import { REFUSALS, type RefusalReason } from '../lib/refusal.ts'
 import type { Requirement } from '../lib/guard/requirement/requirement.ts'
@@ -40,8 +41,8 @@ export type GateJudgement =
  * @param body undefined if the capture does not hold it
  */
 export function judgeAtGate (request: CapturedRequest, body: string | undefined, gate: GateSettings): GateJudgement {
-  const { method, target } = request
-  const found = findRule({ method, target }, gate)
+  const { method } = request
+  const found = findRule(request, gate)
   switch (found.kind) {
     case 'refused':
       return {
@@ -64,29 +65,41 @@ export function judgeAtGate (request: CapturedRequest, body: string | undefined,
         ? { kind: 'guarded', requirements: [found.rule.requirement] }
         : { kind: 'open' }
     case 'message':
-      return body === undefined ? { kind: 'unjudged' } : judgeMessages(request, body, gate)
+      return body === undefined ? { kind: 'unjudged' } : judgeMessages(request, body, found.pathRules)
   }
 }
 
-function judgeMessages (request: CapturedRequest, body: string, gate: GateSettings): GateJudgement {
-  const { method, target } = request
+/** The audiences that a token for a captured request is for, if its rules have their own. */
+export function audiencesAt (request: CapturedRequest, gate: GateSettings): readonly string[] | undefined {
+  const found = findRule(request, gate)
+  return 'pathRules' in found ? found.pathRules?.rules.find(({ requirement }) => requirement)?.audiences : undefined
+}
+
+function judgeMessages (
+  request: CapturedRequest,
+  body: string,
+  { rules, matchMessage, list }: PathRules
+): GateJudgement {
+  const { rawHeaders } = readHeaders(request)
+  // Who asks for credentials looks at them first.
+  const isFirst = !rules.some(({ requirement }) => requirement)
   let messages: readonly McpMessage[]
   try {
-    messages = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), readHeaders(request).rawHeaders).messages
+    messages = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), rawHeaders, list !== undefined)
   } catch (error) {
     if (!(error instanceof GateError)) throw error
-    return { kind: 'refused', isFirst: false, refusal: unreadable(error.message) }
+    return { kind: 'refused', isFirst, refusal: unreadable(error.message) }
   }
   const requirements = new Set<Requirement>()
   const asked: AskedArgument[] = []
   for (const message of messages) {
-    const found = findRule({ method, target, message }, gate)
-    if (found.kind !== 'rule') {
+    const match = matchMessage!(message)
+    if (!match) {
       const name = [message.method ?? 'a response', message.name].filter(Boolean).join(' ')
-      return { kind: 'refused', isFirst: false, refusal: noRule(`the message ${name}`) }
+      return { kind: 'refused', isFirst, refusal: noRule(`the message ${name}`) }
     }
-    if (found.rule.requirement) requirements.add(found.rule.requirement)
-    asked.push(...pickArguments(found.rule.mcp?.arguments ?? [], message.args))
+    if (match.rule.requirement) requirements.add(match.rule.requirement)
+    asked.push(...pickArguments(match.rule.mcp?.arguments ?? [], message.args))
   }
   return requirements.size === 0 ? { kind: 'open', asked } : { kind: 'guarded', requirements: [...requirements], asked }
 }

@@ -7,7 +7,7 @@ import type { SettingsSources } from '../lib/settings/sources.ts'
 import { openIntrospection } from './open-introspection.ts'
 import { completeHost, headerOf, readUrl, type Capture } from './capture.ts'
 import type { Report } from './explain-report.ts'
-import { judgeArguments, judgeAtGate, type GateJudgement, type ToldExplanation } from './gate-judgement.ts'
+import { audiencesAt, judgeArguments, judgeAtGate, type GateJudgement, type ToldExplanation } from './gate-judgement.ts'
 import { readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
 import { explainPreflight, unreached } from './preflight.ts'
 import { openProviderKeys } from './provider-keys.ts'
@@ -72,7 +72,7 @@ export async function judgeCapture (
     const judgement = await judgeRoute(request, capture, options, settings)
     let claims: JsonObject | undefined
     const explanation = await explainRequest(request, {
-      settings,
+      settings: withAudiences(settings, settings.gate && audiencesAt(request, settings.gate)),
       now: judgedAt,
       keys: isKnown ? providers.keys : undefined,
       introspect: options.introspect ? introspect : undefined,
@@ -88,6 +88,17 @@ export async function judgeCapture (
     return { request, judgedAt, notes, explanation: explainPreflight(judged, request, settings) }
   } finally {
     for (const each of opened) await each.close()
+  }
+}
+
+/** The settings of a rule that has audiences of its own. */
+function withAudiences (settings: Settings, audiences: readonly string[] | undefined): Settings {
+  if (!audiences) return settings
+  const { idp, server } = settings
+  return {
+    ...settings,
+    idp: { ...idp, issuers: idp.issuers.map(issuer => ({ ...issuer, audiences })) },
+    server: { ...server, resource: undefined }
   }
 }
 

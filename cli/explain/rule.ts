@@ -22,7 +22,7 @@ export type FoundRule =
   /** It is for the gate itself. */
   | { readonly kind: 'own', readonly own: string }
   /** The path has rules for messages, and which message it is decides. */
-  | { readonly kind: 'message', readonly path: string }
+  | { readonly kind: 'message', readonly path: string, readonly pathRules: PathRules }
   /** `pathRules`: those of the path, which are for other messages. */
   | { readonly kind: 'none', readonly path: string, readonly pathRules: PathRules | undefined }
   | { readonly kind: 'rule', readonly path: string, readonly pathRules: PathRules, readonly rule: GateRule }
@@ -45,7 +45,7 @@ export function findRule (
     ? undefined
     : ownPathsOf(ownPrefix).find(own => path === own || path.startsWith(`${own}/`))
   if (own !== undefined) return { kind: 'own', own }
-  if (pathRules?.matchMessage && !message) return { kind: 'message', path }
+  if (pathRules?.matchMessage && !message) return { kind: 'message', path, pathRules }
   const rule = pathRules?.matchMessage ? pathRules.matchMessage(message!)?.rule : pathRules?.rules[0]
   return rule ? { kind: 'rule', path, pathRules: pathRules!, rule } : { kind: 'none', path, pathRules }
 }

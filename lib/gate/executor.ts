@@ -238,13 +238,10 @@ function findRules (
   const read = readJson(body, MESSAGE_BOUNDS)
   const { json } = read
   if (isJsonObject(json) && (Object.hasOwn(json, 'method') || !isResponse(json))) request.mcpRequest = body
-  const { messages, isBatch } = readMcpMessages(read, rawHeaders)
-  // The answers to a batch come as one.
-  if (isBatch && list) throw new GateError(400, 'A batch is not accepted here.')
   const ruled: McpMatch[] = []
   const asked: AskedArgument[] = []
   let error: GateError | undefined
-  for (const message of messages) {
+  for (const message of readMcpMessages(read, rawHeaders, list !== undefined)) {
     const match = matchMessage!(message)
     if (match) {
       ruled.push(match)

@@ -33,9 +33,14 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ 
  * Reads the messages of a body: one, or those of a batch. What two parsers could read differently is refused, so that
  * the gate judges what the upstream will do. The headers that repeat what the body says must agree with every message.
  * @param rawHeaders names and values in turn
+ * @param isListCut whether something is taken out of the answers. Those to a batch come as one
  * @throws GateError 400
  */
-export function readMcpMessages ({ json, fault }: JsonRead, rawHeaders: readonly string[]) {
+export function readMcpMessages (
+  { json, fault }: JsonRead,
+  rawHeaders: readonly string[],
+  isListCut: boolean
+): readonly McpMessage[] {
   const valueOf = headerReader(rawHeaders)
   if (!JSON_TYPE.test(valueOf('content-type') ?? '')) refuse('The content type is not application/json.')
   if (valueOf('content-encoding') !== undefined) refuse('The body has a content coding.')
@@ -48,7 +53,8 @@ export function readMcpMessages ({ json, fault }: JsonRead, rawHeaders: readonly
   const isBatch = Array.isArray(json)
   const messages = (isBatch ? json : [json]).map(message => readMessage(message, stated))
   if (messages.length === 0) refuse('The batch is empty.')
-  return { messages, isBatch }
+  if (isBatch && isListCut) refuse('A batch is not accepted here.')
+  return messages
 }
 
 /** What the headers say that a request is about. They may say anything: this is for hints, never for decisions. */

@@ -595,7 +595,10 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
         { path: '/open', allow: 'anyone' },
         { path: '/mcp', mcp: { methods: ['initialize', 'tools/list'] } },
         { path: '/mcp', mcp: { tools: ['drop_*'] }, scope: 'drop' },
-        { path: '/mcp', mcp: { tools: ['own'], arguments: { user: { claim: 'sub' } } } }
+        { path: '/mcp', mcp: { tools: ['own'], arguments: { user: { claim: 'sub' } } } },
+        { path: '/other/*', audience: 'https://other.example' },
+        { path: '/cut', mcp: { methods: ['tools/list'], onlyRuled: true } },
+        { path: '/hello', allow: 'anyone', mcp: { methods: ['initialize'] } }
       ]
     }
   }
@@ -603,8 +606,8 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
   const token = tokenOf({ scope: 'read' })
   const ask = async (words: string[]) =>
     run([...OFFLINE, 'curl', '-H', `Authorization: Bearer ${token}`, ...words], { files })
-  const post = (body: object | string) =>
-    ask(['http://gate.example/mcp', '--json', typeof body === 'string' ? body : JSON.stringify(body)])
+  const post = (body: object | string, path = 'mcp') =>
+    ask([`http://gate.example/${path}`, '--json', typeof body === 'string' ? body : JSON.stringify(body)])
   const calling = (name: string, args?: object) => ({
     jsonrpc: '2.0',
     id: 1,
@@ -653,6 +656,30 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
       title: 'a body that the capture lacks',
       shown: ask(['http://gate.example/mcp', '-X', 'POST']),
       code: 0
+    },
+    {
+      title: 'a token for the configured audience',
+      shown: ask(['http://gate.example/other/1']),
+      code: 1,
+      reason: 'token_audience'
+    },
+    {
+      title: 'one for the audience of the rule',
+      shown: run([...OFFLINE, 'curl', 'http://gate.example/other/1', '--oauth2-bearer', tokenOf({ aud: 'https://other.example' })], { files }),
+      code: 0
+    },
+    { title: 'a list that is cut', shown: post({ jsonrpc: '2.0', id: 1, method: 'tools/list' }, 'cut'), code: 0 },
+    {
+      title: 'the same in a batch',
+      shown: post([{ jsonrpc: '2.0', id: 1, method: 'tools/list' }], 'cut'),
+      code: 1,
+      reason: 'message_refused'
+    },
+    {
+      title: 'a stranger for whom no rule is',
+      shown: run([...OFFLINE, 'curl', 'http://gate.example/hello', '--json', JSON.stringify(calling('other'))], { files }),
+      code: 1,
+      reason: 'no_rule'
     }
   ]
   for (const { title, shown, code, reason: expected } of rows) {

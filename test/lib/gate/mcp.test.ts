@@ -18,7 +18,7 @@ const JSON_LINE = ['Content-Type', 'application/json']
 /** What the messages call, or the sentence of the refusal. */
 function read (body: string | Uint8Array, lines: readonly string[] = JSON_LINE) {
   try {
-    const { messages } = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), lines)
+    const messages = readMcpMessages(readJson(Buffer.from(body), MESSAGE_BOUNDS), lines, false)
     return messages.map(({ method, name }) => ({ method, name }))
   } catch (error) {
     return error instanceof GateError && error.statusCode === 400 ? error.message : String(error)
