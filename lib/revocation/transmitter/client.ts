@@ -141,9 +141,10 @@ export function createTransmitterClient (
       // More entries than could be events take long to parse.
       if (answer.isCut || isBeyondEvents(answer.body)) return { sets: [firstSetIn(answer.body)], isWhole: false }
       const { sets } = parse(answer.body)
-      // RFC 8936 section 2.3: without events it is empty, and always there. What has none is no answer to a poll.
-      if (typeof sets !== 'object' || sets === null) throw new ProviderFailure('discovery_malformed')
-      return { sets: isJsonObject(sets) ? Object.entries(sets) : [], isWhole: true }
+      // RFC 8936 section 2.3: always there. Some write an empty object as a list.
+      const events = Array.isArray(sets) && sets.length === 0 ? {} : sets
+      if (!isJsonObject(events)) throw new ProviderFailure('discovery_malformed')
+      return { sets: Object.entries(events), isWhole: true }
     },
     /** The streams of this client, or the one with an ID. */
     async readStreams (streamId?: string): Promise<StreamList> {

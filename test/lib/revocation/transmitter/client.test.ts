@@ -392,7 +392,7 @@ t.test('Of an answer to a poll that is too large, the first event is read', asyn
   t.equal(await poll({ x: 'x'.repeat(2_000_000), sets: { j1: 'x' } }), 'too_large', 'none is in sight')
   t.strictSame(await poll({ sets: sets(100) }), { sets: Object.entries(sets(100)), isWhole: true })
   t.strictSame(await poll({ sets: [] }), { sets: [], isWhole: true })
-  for (const other of [{}, { sets: null }]) t.equal(await poll(other), 'discovery_malformed')
+  for (const other of [{}, { sets: null }, { sets: ['x'] }]) t.equal(await poll(other), 'discovery_malformed')
 })
 
 t.test('The status of a stream is one of three words, and a verification that comes too early is left out', async t => {
