@@ -16,7 +16,7 @@ import { testsAtOnce } from '../helpers/at-once.ts'
 import { exactly } from '../helpers/containing.ts'
 import { startApp } from '../helpers/app.ts'
 import { bearerLines, dpopLines } from '../helpers/call.ts'
-import { advanceClock, atAnotherTime, holdTimers } from '../helpers/clock.ts'
+import { advanceClock, atAnotherTime, holdTimers, stopClock } from '../helpers/clock.ts'
 import { createDpopClient } from '../helpers/dpop-client.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { listen } from '../helpers/listen.ts'
@@ -292,7 +292,7 @@ t.test('An answer that the upstream gives before it has read the body reaches th
   }
 })
 
-t.test('The refusal of a body that is too large reaches a client that goes on sending it.', async t => {
+t.test('The refusal of a body that is too large reaches a client that goes on sending it, and ends the connection.', async t => {
   const { url, closed } = await startSite(t, { bodyLimit: 1000 })
   for (let turn = 0; turn < 16; turn++) {
     const request = httpRequest(`${url}/open/x`, { method: 'POST', agent: false })
@@ -302,7 +302,15 @@ t.test('The refusal of a body that is too large reaches a client that goes on se
     t.equal(response.headers.connection, 'close')
     response.resume()
   }
+  // No connection is too silent from here on.
+  stopClock(t)
+  const { hostname, port } = new URL(url)
+  const staying = connect({ host: hostname, port: Number(port), allowHalfOpen: true }).on('error', () => {}).resume()
+  staying.write('POST /open/x HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n')
+  await once(staying, 'end')
+  staying.write(Buffer.alloc(2000, 'x'))
   await closed()
+  staying.destroy()
 })
 
 t.test('Interim answers 100 that nobody asked for are left out, however they are cut.', async t => {
