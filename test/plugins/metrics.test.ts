@@ -64,10 +64,16 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
     'and nothing else is'
   )
   t.equal(valueOf(text, 'holdfast_request_duration_seconds_count{method="GET",route="/api/private"}'), 3)
-  const bounds = [
-    ...text.matchAll(/^holdfast_request_duration_seconds_bucket\{method="GET",route="\/api\/private",le="([^"]*)"\}/gm)
-  ].map(([, bound]) => bound)
-  t.equal(bounds.join(' '), '0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 +Inf')
+  const ofTokens = '0.00005 0.0001 0.00025 0.0005 0.001 0.0025 0.005 0.01 0.025 0.1 0.5 +Inf'
+  for (const [series, bounds] of [
+    ['request_duration_seconds_bucket{method="GET",route="/api/private",', '0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 +Inf'],
+    ['verification_duration_seconds_bucket{kind="token",', ofTokens],
+    ['verification_duration_seconds_bucket{kind="proof",', ofTokens],
+    ['replay_record_duration_seconds_bucket{', '0.0001 0.00025 0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.2 0.5 +Inf']
+  ] as const) {
+    const lines = text.split('\n').filter(line => line.startsWith(`holdfast_${series}`))
+    t.equal(lines.map(line => /le="([^"]*)"/.exec(line)![1]).join(' '), bounds, series)
+  }
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="proof_missing"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="credentials_missing"}'), 1)
   t.equal(valueOf(text, 'holdfast_refusals_total{reason="htu_mismatch"}'), 0)
