@@ -42,12 +42,12 @@ const SUBJECTS = {
 export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values }, paint) => {
     const { env, out } = world
-    const { scope, url, undo = false } = values
+    const { scope, url, undo } = values
     const { subject, named } = subjectOf(values, world)
     if (!env['CALL_TOKEN'] && !env['CALL_ISSUER'] && !tenantOf(world)) {
       throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator')
     }
-    const json = JSON.stringify({ sub_id: subject, ...undo && { undo } })
+    const json = JSON.stringify({ sub_id: subject, undo })
     const options = readCallOptions(
       { values: { json, scope, url }, positionals: ['POST', '/revocation/subjects'] },
       env,

@@ -17,7 +17,7 @@ interface ProofInput {
 
 /** A key that lives as long as the process, to sign proofs with (RFC 9449 section 4.2). */
 export async function createProofKey () {
-  const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: false })
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
   const jwk = await exportJWK(publicKey)
   // RFC 7638: what `cnf.jkt` of a token bound to this key holds.
   return { privateKey, jwk, thumbprint: await calculateJwkThumbprint(jwk) }

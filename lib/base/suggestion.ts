@@ -39,7 +39,7 @@ function editsBetween (a: string, b: string): number {
     above = row
     row = [i + 1]
     for (let j = 0; j < b.length; j++) {
-      const isSwap = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j]
+      const isSwap = a[i] === b[j - 1] && a[i - 1] === b[j]
       row.push(Math.min(
         above[j + 1]! + 1,
         row[j]! + 1,

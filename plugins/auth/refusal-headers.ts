@@ -49,7 +49,6 @@ function withdraw (response: ServerResponse, refused: Readonly<Record<string, st
     if (Array.isArray(given)) {
       const at = given.findIndex((text, index) => text === name && given[index + 1] === value)
       given.splice(at, at < 0 ? 0 : 2)
-      continue
     }
     const headers = Object(given) as OutgoingHttpHeaders
     if (headers[name] === value) delete headers[name]

@@ -70,7 +70,7 @@ export function createClientKeys (algs: readonly JwsAlg[], { maxKeys = MAX_KEYS,
     keep (encoded: string, header: ProofHeader, key: KeyObject) {
       if (isKept(header)) return
       const { algorithm, jwk, jkt } = header
-      if (cache.size === maxKeys && !cache.has(jkt)) {
+      if (cache.size === maxKeys) {
         const now = nowMs()
         if (now < nextReplacementMs) return
         nextReplacementMs = now + MS_BETWEEN_REPLACEMENTS

@@ -108,7 +108,7 @@ export function partOf (record: RevocationRecord | undefined, kind: string): Par
   return record?.parts.find(part => part.kind === kind)
 }
 
-const undoneAt = (record: RevocationRecord) => partOf(record, 'u')?.at ?? -1
+const undoneAt = (record: RevocationRecord) => partOf(record, 'u')?.at ?? -Infinity
 const isBefore = (text: string, other: string) => Buffer.compare(Buffer.from(text), Buffer.from(other)) < 0
 
 /** Of two parts of a kind. */
