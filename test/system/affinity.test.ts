@@ -5,6 +5,7 @@ import { freePort } from '../helpers/free-port.ts'
 import { buildService, startInstance, type Instance } from '../helpers/instance.ts'
 import { INSTANCE_PROXIES } from '../helpers/instance-proxies.ts'
 import { startIssuer, type Issuer } from '../helpers/issuer.ts'
+import { sendRaw } from '../helpers/wire.ts'
 
 /** Three instances without a common store, behind each proxy with its file of deploy/. */
 const API = 'https://api.test.example'
@@ -137,6 +138,12 @@ for (const proxy of INSTANCE_PROXIES) {
         'each client pays once, and all get through'
       )
       t.equal((await fetch(site + PATH)).headers.get('keep-alive'), null, 'an instance promises nothing for its proxy')
+      const answers = ['/api/public', '/metrics', '/%6detrics?x', '/metrics#x', '/health/live', '/heal%74h/live'].map(path =>
+        sendRaw(site, [`GET ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`, 'Connection: close'])
+      )
+      const [open, ...inside] = (await Promise.all(answers)).map(({ status }) => status)
+      t.equal(open, 200)
+      t.strictSame(inside.map(status => status === 400 || status === 404), inside.map(() => true), 'what is for monitoring inside')
 
       const homes = new Set(visitors.map(({ nonce }) => nonce!.slice(0, 4)))
       t.ok(homes.size > 1, 'clients are at several instances; chance decides whether at all three')
