@@ -62,6 +62,8 @@ t.test('Each file that forwards by itself removes what the gate withholds.', asy
   }
   for (const [file, removed] of Object.entries(files)) {
     for (const name of ['accept', 'x-request-ids', 'x-client-id']) t.notOk(removed.some(pattern => pattern.test(name)), `${file}: ${name}`)
+    // Of a client inside, Envoy takes it for an order to send the request again.
+    t.equal(removed.some(pattern => pattern.test('x-envoy-retry-on')), file.startsWith('envoy'), `${file}: x-envoy-retry-on`)
   }
 })
 
