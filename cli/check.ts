@@ -127,7 +127,7 @@ const MARKS = { fine: ['green', '\u2713'], warning: ['yellow', '!'], fault: ['re
 function showFinding ({ kind, says, cure }: Finding, paint: Paint): string {
   const [style, mark] = MARKS[kind]
   // The cure of a fault comes at the end.
-  return `  ${paint(style, mark)} ${terminalLine(says)}\n${
+  return `  ${paint(style, mark)} ${says}\n${
     kind === 'warning' && cure !== undefined ? `    ${cure}\n` : ''
   }`
 }
@@ -140,7 +140,7 @@ function showResult (faults: readonly Finding[], isWarned: boolean, paint: Paint
     return indent(sentence) + '\n'
   }
   const lines = faults.map(({ says, cure }, at) =>
-    `\n${at + 1}. ${terminalLine(says)}\n   ${paint('cyan', 'What to do')}  ${cure}`
+    `\n${at + 1}. ${says}\n   ${paint('cyan', 'What to do')}  ${cure}`
   )
   return indent(
     [paint('red', faults.length === 1 ? 'One thing is wrong.' : `${faults.length} things are wrong.`), ...lines].join(

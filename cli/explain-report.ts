@@ -86,6 +86,6 @@ function showAdvice ({ meaning, cause, cure }: Advice, paint: Paint): string {
   return [
     `${paint('cyan', 'What it means')}   ${meaning}`,
     `${paint('cyan', 'Usual cause')}     ${cause}`,
-    `${paint('cyan', 'What to do')}      ${cure}`
+    `${paint('cyan', 'What to do')}      ${terminalLine(cure)}`
   ].join('\n')
 }

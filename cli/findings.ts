@@ -1,6 +1,7 @@
 import { PROVIDER_FAULTS } from './explain/faults.ts'
 import { printable } from '../lib/base/printable.ts'
 import type { ProviderFailure, ProviderFailureWord } from '../lib/guard/provider/provider-failure.ts'
+import { terminalLine } from './show.ts'
 
 /** One thing that was looked at. A warning is worth knowing; only a fault makes the check fail. */
 export interface Finding {
@@ -13,16 +14,16 @@ export interface Finding {
 /** What others have said, as a line may hold it. */
 export const quoted = (value: unknown) => printable([value].flat().map(String))
 
-export const fine = (says: string): Finding => ({ kind: 'fine', says })
+export const fine = (says: string): Finding => ({ kind: 'fine', says: plain(says) })
 export const warning = (says: string, cure?: string): Finding => ({
   kind: 'warning',
-  says,
+  says: plain(says),
   ...cure !== undefined && { cure: plain(cure) }
 })
 export const fault = (says: string, cure: string): Finding => ({ kind: 'fault', says: plain(says), cure: plain(cure) })
 
-/** Sentences of the docs, on a terminal. */
-const plain = (text: string) => text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1')
+/** Sentences of the docs, and what others have said in them, on a terminal. */
+const plain = (text: string) => terminalLine(text.replaceAll('`', '').replace(/\[([^[\]]+)\]\([^)]+\)/g, '$1'))
 
 /**
  * The failure, and what the provider has said in the place of what was expected: often that is what a setting must say.

@@ -23,7 +23,7 @@ import { BadUsage } from './bad-usage.ts'
 import { judgeStream, noStream, showStream, withoutSecret, type SeenStream } from './check-stream.ts'
 import type { CheckWorld } from './check.ts'
 import { fault, fine, warning, type Finding } from './findings.ts'
-import { indent, terminalText, terminalLine, title } from './show.ts'
+import { indent, terminalText, title } from './show.ts'
 import { askAboutStreams, transmitterFault, type StreamQuestion } from './transmitter-streams.ts'
 
 const TOOL = {
@@ -62,7 +62,7 @@ export function stream (argv: readonly string[], world: CheckWorld): Promise<num
       const parts = [
         ...shown === undefined ? [] : [terminalText(JSON.stringify(shown, null, 2))],
         ...findings.flatMap(({ kind, says, cure = [] }) =>
-          [paint(COLOURS[kind], terminalLine(says)), cure].flat()
+          [paint(COLOURS[kind], says), cure].flat()
         )
       ]
       if (findings.some(({ kind }) => kind === 'fault')) code = 1

@@ -710,4 +710,6 @@ t.test('A CORS preflight is told from a request that lacks credentials, and what
   t.equal((await ask({ CORS_ORIGINS: 'https://other.example' })).code, 1)
   t.equal((await ask({ CORS_ORIGINS: 'https://app.example' })).code, 0)
   t.equal((await ask({ CORS_ORIGINS: 'https://app.example' }, preflight.slice(0, 4))).code, 1, 'no preflight')
+  const odd = preflight.with(3, 'Origin: \u001b[2J')
+  t.notMatch((await ask({ CORS_ORIGINS: 'https://app.example' }, odd)).text, containing('\u001b'), 'no origin steers a terminal')
 })

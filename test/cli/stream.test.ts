@@ -68,7 +68,7 @@ t.test("With --delete the stream is ended, and another service's is not", async 
   const polled = { method: 'urn:ietf:rfc:8936', endpoint_url: 'https://other.example/poll' }
   const rows: Record<string, { streams: object[], settings?: object, env?: NodeJS.ProcessEnv, ended?: string }> = {
     ours: { streams: [others, ours], ended: 'b' },
-    'the only one, that goes elsewhere': { streams: [others] },
+    'the only one, that goes elsewhere': { streams: [{ ...others, stream_id: '\u001b[2J' }] },
     'one of a transmitter that does not say': { streams: [{ stream_id: 'a' }], env: {} },
     'one that the settings name': { streams: [others, ours], settings: { streamId: 'a' }, ended: 'a' },
     'the only one, while PUBLIC_URL is not set': { streams: [others], env: {}, ended: 'a' },
@@ -78,7 +78,8 @@ t.test("With --delete the stream is ended, and another service's is not", async 
   }
   for (const [name, { streams, settings, env, ended }] of Object.entries(rows)) {
     const remote = await start(t, ...streams)
-    const { code } = await run(['--delete'], [{ ...remote.settings, ...settings }], env)
+    const { code, text } = await run(['--delete'], [{ ...remote.settings, ...settings }], env)
+    t.notMatch(text, containing('\u001b'), 'no name steers a terminal')
     t.strictSame([code, remote.deleted()], ended ? [0, [`/stream?stream_id=${ended}`]] : [1, []], name)
   }
 })
