@@ -68,10 +68,11 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 })
 
 function readNamed (subject: JsonObject, rules: SubjectRules): Subject {
-  const members = own(FORMATS, String(subject.format))
+  const { format } = subject
+  const members = typeof format === 'string' ? own(FORMATS, format) : undefined
   if (!members) return readSubject(subject, rules, true) ?? []
   const values = members.map(member => textOf(subject, member))
-  return [{ kind: 'other', target: [subject.format, ...values] as unknown as RevocationTarget }]
+  return [{ kind: 'other', target: [format, ...values] as unknown as RevocationTarget }]
 }
 
 /**

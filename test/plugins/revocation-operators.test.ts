@@ -341,6 +341,7 @@ t.test('A body that cannot be understood is refused', async t => {
     [{ sub_id: 'user-1' }, 'the body has no sub_id'],
     [{ sub_id: { format: 'opaque', id: 's' }, undo: 'yes' }, 'undo is neither true nor false'],
     [{ sub_id: {} }, 'the subject has no format'],
+    [{ sub_id: { format: ['jkt'], jkt: 'x' } }, 'the subject has no format'],
     [{ sub_id: { format: 'opaque' } }, 'the subject has no id'],
     [{ sub_id: { format: 'client', iss: 'https://a.example' } }, 'the subject has no client_id'],
     [{ sub_id: { format: 'jkt', jkt: 1 } }, 'the subject has no jkt'],
