@@ -1,18 +1,12 @@
 /** Keys of which it is known by which call the store had them. It is asked for when the store has lost something. */
 const MAX_RECENT = 100_000
 
-export interface BacklogOptions {
-  /** All keys that this process knows. */
-  readonly keys: () => Iterable<string>
-  /** The record of a key, as it is written, or undefined if it is forgotten. */
-  readonly textOf: (key: string) => string | undefined
-}
-
 /**
  * The keys of which the store may know less than this process. Calls of the store have rising numbers; 0 is that of a
  * process without one.
+ * @param known the records that this process knows, as they are written, by their keys
  */
-export function createBacklog ({ keys, textOf }: BacklogOptions) {
+export function createBacklog (known: ReadonlyMap<string, string>) {
   /** Keys that the store has, in the order of the calls that have shown it, and the last call that is forgotten. */
   const recent: { readonly keys: string[], readonly calls: number[] } = { keys: [], calls: [] }
   let forgotten = -1
@@ -20,6 +14,7 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
   let unsaid: string[] = []
   let confirmed = new Set<string>()
 
+  /** The store has answered a call that gave it this key. */
   function confirm (key: string, call: number) {
     if (call === 0) return
     recent.keys.push(key)
@@ -36,6 +31,7 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
 
   return {
     add,
+    confirm,
     hasSome: () => unsaid.length > 0,
     /** The store has said by this call that it has all that is known of a key. */
     hear (key: string, call: number) {
@@ -46,7 +42,7 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
     lose (call: number) {
       if (call < forgotten) {
         confirmed.clear()
-        unsaid = [...keys()]
+        unsaid = [...known.keys()]
         return
       }
       const last = recent.calls.findLastIndex(number => number <= call)
@@ -58,19 +54,11 @@ export function createBacklog ({ keys, textOf }: BacklogOptions) {
       const found: Array<readonly [string, string]> = []
       while (found.length < limit && unsaid.length > 0) {
         const key = unsaid.pop()!
-        const text = confirmed.has(key) ? undefined : textOf(key)
+        const text = confirmed.has(key) ? undefined : known.get(key)
         if (text !== undefined) found.push([key, text])
       }
       if (unsaid.length === 0) confirmed = new Set()
       return found
-    },
-    /** The store has answered a call that gave it these keys. */
-    said (taken: readonly string[], call: number) {
-      for (const key of taken) confirm(key, call)
-    },
-    /** The store has not answered. */
-    putBack (taken: readonly string[]) {
-      taken.forEach(add)
     }
   }
 }

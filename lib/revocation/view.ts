@@ -73,7 +73,7 @@ export function createView (
   const names = issuers && new Map([...issuers, ...transmitters, '*'].map(name => [name, name]))
   /** Of these, only news are held. */
   const senders = new Set(transmitters.filter(name => issuers?.includes(name) === false))
-  const backlog = createBacklog({ keys: () => byKey.keys(), textOf: key => byKey.get(key) })
+  const backlog = createBacklog(byKey)
   /**
    * Keys that the store has shown since it is read anew, and those that are not compared with them yet. Undefined if
    * nothing is forgotten for that.

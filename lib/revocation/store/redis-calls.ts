@@ -101,14 +101,12 @@ export function createRedisCalls (
     if (passed !== '' && place !== '$') place = passed
     const stand = new Map<number, string>()
     for (let n = 0; n < others.length; n += 2) stand.set(others[n] as number, others[n + 1] as string)
-    const known: string[] = []
     given.forEach(([mode, key, text], n) => {
       const other = stand.get(n)
-      if (mode === 'restore' && other === undefined) known.push(key)
+      if (mode === 'restore' && other === undefined) view.backlog.confirm(key, number)
       else if (other === undefined) view.take(key, text, number, true)
       else take(key, other, true, number)
     })
-    view.backlog.said(known, number)
     return length
   }
 
@@ -151,7 +149,7 @@ export function createRedisCalls (
         // The store may come from a copy that is older than this instance, which alone may know what was lost.
         if (isLost || (isForgotten && !isLongAway)) view.lose(known)
         // Others have read on, and what this instance has missed is gone.
-        const isBehind = isForgotten || (!isLost && place !== '$' && isBefore(place, floor))
+        const isBehind = isForgotten || (!isLost && place !== '$' && idOrder.compare(place, floor) < 0)
         if (isBehind && isLongAway) view.expectAll()
         // What was written instead of what was lost stands behind the place that the store knows.
         place = isLost ? found || '0-0' : isBehind ? '$' : last
@@ -192,7 +190,7 @@ export function createRedisCalls (
             waiting.shift()
           }
         } finally {
-          for (const { given } of waiting) view.backlog.putBack(given.map(([, key]) => key))
+          for (const [, key] of waiting.flatMap(({ given }) => given)) view.backlog.add(key)
         }
       }),
     /**
@@ -243,8 +241,3 @@ export async function readPage (call: RedisCall, cursor: string) {
 
 /** Orders ids of Redis, which are two numbers: `milliseconds-sequence`. */
 const idOrder = new Intl.Collator('en', { numeric: true })
-
-/** Whether one id stands before another. */
-function isBefore (id: string, other: string): boolean {
-  return idOrder.compare(id, other) < 0
-}

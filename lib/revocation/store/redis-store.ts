@@ -152,7 +152,10 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
     }
     const isSettled = !isRestoring && !page.isWaited && page.epoch === settledEpoch
     if (!isSettled) heardMs = -Infinity
-    if (cursor !== undefined) return await scan(own)
+    if (cursor !== undefined) {
+      cursor = await calls.scan(call, cursor, forMs(LOOK_MS, own))
+      return
+    }
     if (!page.isWhole || view.backlog.hasSome() || isRestoring) return
     if (isSettled) {
       heardMs = askedMs
@@ -168,11 +171,6 @@ export function createRedisStore (options: RedisStoreOptions): RevocationStore {
   function forMs (ms: number, own: number) {
     const startedMs = steadyMs()
     return () => isCurrent(own) && steadyMs() - startedMs < ms
-  }
-
-  /** Reads the records for a while. */
-  async function scan (own: number) {
-    cursor = await calls.scan(call, cursor!, forMs(LOOK_MS, own))
   }
 
   /** One instance looks for what is over, a page at a time, of issuers that none of them has too. */

@@ -2,12 +2,12 @@ import type { RedisCall } from '../../guard/redis/redis-link.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { RevocationEntry } from '../entry.ts'
 import type { View } from '../view.ts'
+import { modeOf } from './memory-store.ts'
 import { mergeInto, recordOf, writeRecord, type RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
 import { PREFIX } from './scripts.ts'
 
-const [LOG, ...OTHERS] = ['log', 'clock', 'cleaned', 'epoch'].map(name => PREFIX + name) as [string, string]
-const [CLOCK] = OTHERS as [string]
+const [LOG, CLOCK, ...OTHERS] = ['log', 'clock', 'cleaned', 'epoch'].map(name => PREFIX + name) as [string, string]
 const PAGE = 500
 
 /** A row of the log. `also`: the moment of the logins that a cutoff ends too, or at which a block was lifted. */
@@ -33,8 +33,7 @@ export async function takeOverLog (
       const heard = Math.ceil(view.seconds() - Math.max(0, clockMs - row.t) / 1000)
       for (const entry of entriesOf(row, view.issuers)) {
         const record = recordOf(entry, { heard, life: view.lifeSeconds, now: row.t / 1000 })
-        const mode = entry.effect === 'undo' ? 'undo' : 'event'
-        records.set(entry.key, mergeInto(records.get(entry.key), record, mode, { seconds: heard, unixMs: 0 }))
+        records.set(entry.key, mergeInto(records.get(entry.key), record, modeOf(entry), { seconds: heard, unixMs: 0 }))
       }
     }
     from = `(${rows.at(-1)?.[0]}`
@@ -45,7 +44,7 @@ export async function takeOverLog (
     const given = all.slice(n, n + PAGE).map(([key, record]) => ['restore', key, writeRecord(record)] as const)
     if (await calls.merge(call, given) === undefined) throw new Error('the store was emptied')
   }
-  await call('unlink', LOG, ...OTHERS)
+  await call('unlink', LOG, CLOCK, ...OTHERS)
   onTakeOver?.()
   return true
 }

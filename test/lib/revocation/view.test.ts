@@ -61,8 +61,8 @@ function start (given: Partial<ViewOptions> = {}) {
     news,
     hasUnsaid: view.backlog.hasSome,
     unsaid: view.backlog.take,
-    said: view.backlog.said,
-    putBack: view.backlog.putBack,
+    said: (keys: readonly string[], call: number) => keys.forEach(key => view.backlog.confirm(key, call)),
+    putBack: (keys: readonly string[]) => keys.forEach(view.backlog.add),
     // It does all that it does at once.
     take: (...entries: RevocationEntry[]) => { store.append(entries) },
     hear: (key: string, record: RevocationRecord, call = 1, isWhole = true) =>
