@@ -6,7 +6,7 @@ import { modeOf } from './memory-store.ts'
 import { partOf, recordOf, writeRecord, type MergeMode, type Part, type RevocationRecord } from './record.ts'
 import type { RedisCalls } from './redis-calls.ts'
 import { LEAD, LEADER, LEAVE } from './scripts.ts'
-import { UndecidedError, type RevocationStore } from './store.ts'
+import { UndecidedError } from './store.ts'
 
 /** For so long senders wait. */
 const PATIENCE_MS = 1000
@@ -30,8 +30,9 @@ interface WriterOptions {
 
 interface Job {
   readonly entries: readonly RevocationEntry[]
+  /** Not once its sender has given up. */
   isWaiting: boolean
-  readonly done: () => void
+  done: () => void
 }
 
 /** What instances write to the store in Redis, by a connection of its own: the one of the reader waits for news. */
@@ -91,8 +92,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
           [mode, key, writeRecord(record)] as const
         )
       ).catch(() => undefined)
-      if (length === undefined) for (const job of jobs) wait(job)
-      else for (const job of jobs) job.done()
+      jobs.forEach(length === undefined ? wait : ({ done }) => done())
       if (length === undefined || length > MANY_CHANGES) await pause(PAUSE_MS)
     }
     isBusy = false
@@ -106,8 +106,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
   }
 
   /** Whether what was said of a key counts, as far as this process knows. */
-  function stands ({ key, effect }: RevocationEntry, [, , { parts }]: ReturnType<typeof given>): boolean {
-    const [said] = parts.filter(({ kind }) => effect === 'undo' || kind !== 'u')
+  function stands ([, key, { parts: [said] }]: ReturnType<typeof given>): boolean {
     return view.recordOf(key)?.parts.some(({ kind, at }) => kind === said!.kind && at >= said!.at) === true
   }
 
@@ -117,36 +116,34 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
      * undone since would take these with it.
      */
     async append (entries: readonly RevocationEntry[]) {
-      const end = { isOver: false }
-      const cancel = after(PATIENCE_MS, () => { end.isOver = true })
       const asked = entries.map(given)
+      const job: Job = { entries, isWaiting: true, done () {} }
+      const cancel = after(PATIENCE_MS, () => {
+        job.isWaiting = false
+        job.done()
+      })
       try {
-        do {
-          const isWritten = await new Promise<boolean>(resolve => {
-            const job: Job = { entries, isWaiting: true, done: () => resolve(true) }
-            after(PATIENCE_MS, () => {
-              job.isWaiting = false
-              resolve(false)
-            })
+        while (job.isWaiting) {
+          await new Promise<void>(resolve => {
+            job.done = resolve
             wait(job)
             work()
           })
-          if (!isWritten) break
-          while (!isCurrent() && !end.isOver) await pause(PAUSE_MS)
-          if (isCurrent() && entries.every((entry, n) => stands(entry, asked[n]!))) return
-        } while (!end.isOver)
+          while (!isCurrent() && job.isWaiting) await pause(PAUSE_MS)
+          if (job.isWaiting && isCurrent() && asked.every(stands)) return
+        }
       } finally {
         cancel()
       }
       throw new UndecidedError('the store of revocations cannot be written')
     },
-    lead: (async task => {
+    async lead (task: string) {
       tasks.add(task)
       return await Promise.race([
         call('eval', LEAD, 1, LEADER + task, instance, LEAD_MS).catch(() => 0),
         pause(PATIENCE_MS)
       ]) === 1
-    }) satisfies RevocationStore['lead'],
+    },
     /** Leaves its tasks to others. */
     leave () {
       for (const task of tasks) call('eval', LEAVE, 1, LEADER + task, instance).catch(() => {})
