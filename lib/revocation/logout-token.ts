@@ -24,11 +24,11 @@ export interface LogoutRules {
  */
 export function readLogoutForm (form: string): string {
   if (form.split('&', MAX_FORM_MEMBERS + 1).length > MAX_FORM_MEMBERS) {
-    throw new SetError('invalid_request', 'The form has too many members.')
+    throw new SetError('The form has too many members.')
   }
   const [token, ...more] = new URLSearchParams(form).getAll('logout_token')
   if (token === undefined || more.length > 0) {
-    throw new SetError('invalid_request', 'The form does not have exactly one logout_token.')
+    throw new SetError('The form does not have exactly one logout_token.')
   }
   return token
 }
@@ -46,16 +46,16 @@ export function logoutEntries (
 ): readonly RevocationEntry[] {
   const { events, nonce, exp, sub, sid } = claims
   if (!isJsonObject(events) || !isJsonObject(events[LOGOUT_EVENT])) {
-    throw new SetError('invalid_request', 'The token has no logout event.')
+    throw new SetError('The token has no logout event.')
   }
   // A nonce would make it an ID token.
-  if (nonce !== undefined) throw new SetError('invalid_request', 'A logout token has no nonce.')
+  if (nonce !== undefined) throw new SetError('A logout token has no nonce.')
   // Version 1.0 asks for it. Some providers leave it out, as drafts did.
   if (exp !== undefined && (typeof exp !== 'number' || timeFault({ exp }, now, clockToleranceSeconds))) {
-    throw new SetError('invalid_request', 'The logout token has expired.')
+    throw new SetError('The logout token has expired.')
   }
   if ([sub, sid].some(value => value !== undefined && (typeof value !== 'string' || value === ''))) {
-    throw new SetError('invalid_request', 'A sub or sid of the logout token is not a text.')
+    throw new SetError('A sub or sid of the logout token is not a text.')
   }
   const subject: Subject = [
     ...sid !== undefined && sessionClaim !== false
@@ -65,7 +65,6 @@ export function logoutEntries (
   ]
   if (subject.length === 0) {
     throw new SetError(
-      'invalid_request',
       sid === undefined
         ? 'The logout token has neither sub nor sid.'
         : 'The logout token has only a sid, and access tokens have none here.'

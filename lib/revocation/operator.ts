@@ -83,13 +83,13 @@ function verifyRight (subject: JsonObject, issuers: readonly string[]) {
   if (issuers.includes('*')) return
   if (subject.format === 'jkt') {
     throw new SetError(
-      'access_denied',
-      'A key may have tokens of any issuer, and this operator may not act for all of them.'
+      'A key may have tokens of any issuer, and this operator may not act for all of them.',
+      'access_denied'
     )
   }
   const spelled = new Set(issuers.map(withoutTrailingSlash))
   if (issuersIn(subject).some(iss => !spelled.has(withoutTrailingSlash(iss)))) {
-    throw new SetError('access_denied', 'This operator may not act for the issuer of the subject.')
+    throw new SetError('This operator may not act for the issuer of the subject.', 'access_denied')
   }
 }
 

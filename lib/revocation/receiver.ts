@@ -9,6 +9,7 @@ import {
   eventIn,
   MAX_SET_BYTES,
   readSet,
+  unknownIssuer,
   verifySetSignature,
   type SetRules,
   type UnverifiedSet
@@ -59,7 +60,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
     const event = eventIn(set)
     await verifySetSignature(set, sender.keys, findSigner)
     if (event.type === VERIFICATION && !await sender.isStateKnown(event.event.state)) {
-      throw new SetError('invalid_state', 'The state of the verification is not one that was asked for.')
+      throw new SetError('The state of the verification is not one that was asked for.', 'invalid_state')
     }
     const { outcome, entries } = effectsOf(event, sender.subjectRules, now())
     const isMatched = await append(entries)
@@ -70,7 +71,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
     /** A security event token that was polled (RFC 8936): its sender is known. */
     async take (text: string, sender: EventSender): Promise<Received> {
       if (Buffer.byteLength(text) > MAX_SET_BYTES) {
-        throw new SetError('invalid_request', 'The token is larger than 64 KiB.')
+        throw new SetError('The token is larger than 64 KiB.')
       }
       return takeSet(readSet(text), sender)
     },
@@ -79,7 +80,7 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
       const set = readSet(text)
       const sender = senders.find(isOf(set))
       if (sender && !fits(authorization, sender.pushAuthorization)) {
-        throw new SetError('authentication_failed', 'The Authorization header is not the configured one.')
+        throw new SetError('The Authorization header is not the configured one.', 'authentication_failed')
       }
       return takeSet(set, sender ?? unknownIssuer())
     },
@@ -101,11 +102,6 @@ export function createReceiver ({ senders, logoutSenders, append, findSigner, no
 
 const isOf = ({ claims }: UnverifiedSet) => ({ setRules: { issuers } }: Pick<EventSender, 'setRules'>) =>
   issuers.includes(claims.iss as string)
-
-/** @throws SetError */
-function unknownIssuer (): never {
-  throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
-}
 
 /** In constant time: the time must not show how much of it is right. */
 function fits (given: string | undefined, expected: string | undefined): boolean {

@@ -40,10 +40,10 @@ export interface UnverifiedSet extends JwtContent {
 export function readSet (text: string): UnverifiedSet {
   const jws = splitCompactJws(text)
   if (jws && [jws.header, jws.payload].some(part => isBeyondEvents(Buffer.from(part, 'base64url')))) {
-    throw new SetError('invalid_request', 'The token holds too many values.')
+    throw new SetError('The token holds too many values.')
   }
   const content = decodeJwt(jws)
-  if (!content) throw new SetError('invalid_request', 'The body is not a well-formed JWT.')
+  if (!content) throw new SetError('The body is not a well-formed JWT.')
   return { text, ...content }
 }
 
@@ -67,6 +67,11 @@ export function isFor ({ claims: { aud } }: UnverifiedSet, audience: SetRules['a
   return audience !== undefined && [audience].flat().some(name => named.includes(name))
 }
 
+/** @throws SetError */
+export function unknownIssuer (): never {
+  throw new SetError('The token was issued by another issuer.', 'invalid_issuer')
+}
+
 /**
  * Checks all that needs no key, so that a token that cannot pass causes no call (RFC 8417 section 2, RFC 8935 section
  * 2.3).
@@ -80,22 +85,22 @@ export function checkSet (
   const isType = (typ: unknown) =>
     isMediaType(typ, type) || (isUntyped && (typ === undefined || isMediaType(typ, 'jwt')))
   const fault = headerFault(header, algs, isType)
-  if (fault === 'typ') throw new SetError('invalid_request', `The typ of the token is not ${type}.`)
+  if (fault === 'typ') throw new SetError(`The typ of the token is not ${type}.`)
   if (fault === 'alg') {
-    throw new SetError('invalid_key', 'The token is signed with an algorithm that is not accepted here.')
+    throw new SetError('The token is signed with an algorithm that is not accepted here.', 'invalid_key')
   }
-  if (fault) throw new SetError('invalid_request', 'The header of the token cannot be understood.')
+  if (fault) throw new SetError('The header of the token cannot be understood.')
   const { iss, iat, jti } = claims
-  if (!issuers.includes(iss as string)) throw new SetError('invalid_issuer', 'The token was issued by another issuer.')
+  if (!issuers.includes(iss as string)) unknownIssuer()
   // Until the stream is known, nothing can be said against the token.
   if (audience === undefined) {
     throw new UndecidedError('the stream of the sender, which names the audience, is not known yet')
   }
   if (!isFor(set, audience)) {
-    throw new SetError('invalid_audience', 'The token is meant for another audience.')
+    throw new SetError('The token is meant for another audience.', 'invalid_audience')
   }
-  if (typeof iat !== 'number' || !Number.isFinite(iat)) throw new SetError('invalid_request', 'The token has no iat.')
-  if (typeof jti !== 'string' || jti === '') throw new SetError('invalid_request', 'The token has no jti.')
+  if (typeof iat !== 'number' || !Number.isFinite(iat)) throw new SetError('The token has no iat.')
+  if (typeof jti !== 'string' || jti === '') throw new SetError('The token has no jti.')
 }
 
 /**
@@ -105,12 +110,12 @@ export function checkSet (
  */
 export function eventIn ({ claims }: UnverifiedSet): SecurityEvent {
   if (claims.sub !== undefined || claims.exp !== undefined) {
-    throw new SetError('invalid_request', 'A security event token has no sub and no exp.')
+    throw new SetError('A security event token has no sub and no exp.')
   }
   const { events } = claims
   const types = isJsonObject(events) ? Object.keys(events) : []
   const event = types.length === 1 ? (events as JsonObject)[types[0]!] : undefined
-  if (!isJsonObject(event)) throw new SetError('invalid_request', 'The token does not have exactly one event.')
+  if (!isJsonObject(event)) throw new SetError('The token does not have exactly one event.')
   return { type: types[0]!, event, claims }
 }
 
@@ -134,11 +139,11 @@ export async function verifySetSignature (
 ): Promise<void> {
   const signer = await signerOf(text, header, keys, (text, candidates, alg) => {
     if (candidates.length > 1 && text.length > MAX_TRIED_CHARACTERS) {
-      throw new SetError('invalid_key', 'A token of this size must name its key.')
+      throw new SetError('A token of this size must name its key.', 'invalid_key')
     }
     return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg)
   })
   if (typeof signer === 'string') {
-    throw new SetError('invalid_key', 'The signature of the token cannot be verified with a key of its issuer.')
+    throw new SetError('The signature of the token cannot be verified with a key of its issuer.', 'invalid_key')
   }
 }

@@ -14,7 +14,7 @@ export class SetError extends Error {
     /** Of an operator: what it may not act for (RFC 6749). */
     | 'access_denied'
 
-  constructor (err: SetError['err'], description: string) {
+  constructor (description: string, err: SetError['err'] = 'invalid_request') {
     super(description)
     this.err = err
   }
@@ -22,5 +22,5 @@ export class SetError extends Error {
 
 /** What is not as its format asks for. @param fault such as `the subject has no format` */
 export function misunderstood (fault: string): SetError {
-  return new SetError('invalid_request', `The message cannot be understood: ${fault}.`)
+  return new SetError(`The message cannot be understood: ${fault}.`)
 }
