@@ -3,7 +3,7 @@ import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import type { RevocationEffect, RevocationEntry } from './entry.ts'
 import { isStreamStatus, newsEntry, VERIFIED } from './transmitter/stream-news.ts'
 import { misunderstood } from './set-error.ts'
-import { readSubject, type Subject, type SubjectPart, type SubjectRules } from './subject.ts'
+import { own, readSubject, type Subject, type SubjectPart, type SubjectRules } from './subject.ts'
 import { issuerOfKey, keyOf } from './target.ts'
 
 /** An event of a security event token that was verified. */
@@ -95,7 +95,7 @@ export function effectsOf (
   now: number
 ): { readonly outcome: EventOutcome, readonly entries: readonly RevocationEntry[] } {
   const { sender, stream } = rules
-  const known = Object.hasOwn(MEANINGS, type) ? MEANINGS[type]! : 'unknown'
+  const known = own(MEANINGS, type) ?? 'unknown'
   const meaning = typeof known === 'function' ? known(event) : known
   if (meaning === 'unknown' || meaning === 'none') return { outcome: meaning, entries: [] }
   if (meaning === 'state') {

@@ -35,6 +35,8 @@ export type Subject = readonly SubjectPart[]
 
 /** Members of complex subjects (SSF 1.0 section 3.2). */
 const MEMBERS: readonly string[] = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group']
+/** Those that have an effect here without a setting. */
+const UNDERSTOOD: readonly string[] = ['user', 'session', 'device']
 /** Of one subject. Each may name a token issuer more than once, and all are looked up for each token. */
 const MAX_IDENTIFIERS = 100
 /**
@@ -68,17 +70,18 @@ export function readSubject (given: unknown, rules: SubjectRules, ofSession = fa
   const members: ReadonlyArray<readonly [role: string, member: unknown]> = format === 'complex'
     ? MEMBERS.filter(name => Object.hasOwn(subject, name)).map(name => [name, subject[name]])
     : [[isSession ? 'session' : 'user', subject]]
-  if (format === 'complex' || format === 'aliases') verifyIdentifierCount(members.map(([, member]) => member))
-  const isCritical = (name: string) => Object.hasOwn(subject, name) && !isUnderstood(name, rules)
-  if (members.length === 0 || (format === 'complex' && rules.criticalMembers.some(isCritical))) return undefined
+  // The members of a complex subject share the maximum.
+  const identifiers = members.flatMap(([, member]) => isJsonObject(member) ? member.identifiers ?? member : member)
+  if ((format === 'complex' || format === 'aliases') && identifiers.length > MAX_IDENTIFIERS) {
+    throw misunderstood(`there are more than ${MAX_IDENTIFIERS} identifiers`)
+  }
+  const { criticalMembers, subjectClaims } = rules
+  const isMissed = (name: string) =>
+    Object.hasOwn(subject, name) && !UNDERSTOOD.includes(name) && !Object.hasOwn(subjectClaims, name)
+  if (members.length === 0 || (format === 'complex' && criticalMembers.some(isMissed))) return undefined
   const parts = members.map(([role, member]) => readSimple(objectOf(member, 'a member of the subject'), role, rules))
   // One member that is about another issuer makes the whole event one about another issuer.
   return parts.every(part => part !== undefined) ? parts.flat() : undefined
-}
-
-/** Whether a member of complex subjects has an effect here. */
-function isUnderstood (member: string, { subjectClaims }: Pick<SubjectRules, 'subjectClaims'>): boolean {
-  return ['user', 'session', 'device'].includes(member) || Object.hasOwn(subjectClaims, member)
 }
 
 /** @param name of the value, for the message. @throws SetError */
@@ -123,17 +126,14 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
   if (role === 'session') {
     return value === 'ALL'
       ? [{ kind: role, target: undefined }]
-      : issuers.flatMap(issuer => sessionClaimsOf(issuer, value).map(claim => compared(role, claim, issuer, value)))
+      : issuers.flatMap(issuer =>
+        sessionClaimsOf(issuer, value).map(claim => ({ kind: role, target: claimTarget(claim, issuer, value) }))
+      )
   }
   const comparedWith = role === 'user' ? own(subjectClaims, format) ?? claim : own(subjectClaims, role)
   if (comparedWith === undefined) return []
   const kind = role === 'user' || role === 'device' ? role : 'other'
-  return issuers.map(issuer => compared(kind, comparedWith, issuer, value))
-}
-
-/** What a value means that is compared with a claim of the tokens of an issuer. */
-function compared (kind: SubjectPart['kind'], claim: string, issuer: string, value: string): SubjectPart {
-  return { kind, target: claimTarget(claim, issuer, value) }
+  return issuers.map(issuer => ({ kind, target: claimTarget(comparedWith, issuer, value) }))
 }
 
 /** One of another issuer names nothing here, beside one that does. */
@@ -145,16 +145,6 @@ function readAliases ({ identifiers }: JsonObject, role: string, rules: SubjectR
     return readSimple(identifier, role, rules)
   })
   return parts.every(part => part === undefined) ? undefined : parts.flatMap(part => part ?? [])
-}
-
-/** @param subjects the subject, or the members of a complex one, which share the maximum */
-function verifyIdentifierCount (subjects: readonly unknown[]) {
-  const lengths = subjects.map(subject =>
-    isJsonObject(subject) && Array.isArray(subject.identifiers) ? subject.identifiers.length : 1
-  )
-  if (lengths.reduce((sum, length) => sum + length, 0) > MAX_IDENTIFIERS) {
-    throw misunderstood(`there are more than ${MAX_IDENTIFIERS} identifiers`)
-  }
 }
 
 /** The issuers that an `iss` in a subject means, or undefined if the sender may not speak for this one. */

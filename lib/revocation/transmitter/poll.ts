@@ -40,7 +40,7 @@ const MAX_UNSTORED_MS = 1000
  */
 export function createPoll (
   { client, sender, take, onEvent, steadyMs }: PollOptions
-): (url: string) => Promise<{ readonly isMore: boolean, readonly failure: Error | undefined }> {
+) {
   /** What the next poll says of the events of the last one: which are stored, and what is wrong with others. */
   let acknowledged: string[] = []
   let refused = new Map<string, { readonly err: string, readonly description: string }>()
@@ -62,7 +62,7 @@ export function createPoll (
     return batch.isWhole || count === 1 ? batch : { ...batch, sets: [] }
   }
 
-  return async url => {
+  return async (url: string) => {
     const { sets, isWhole } = await fetchBatch(url)
     const alike = new Map<string, PolledEvents>()
     const note = (event: PolledEvent) => {
