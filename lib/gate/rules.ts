@@ -2,7 +2,7 @@ import { refusePath } from '../guard/url/request-url.ts'
 import { createLenientRouter, specificityOf } from './lenient-path.ts'
 import type { McpMessage } from './mcp-message.ts'
 import { TOOL_CALL } from './mcp-methods.ts'
-import { verifyOneReading, withoutParameters } from './path.ts'
+import { beforeSemicolon, verifyOneReading, withoutParameters } from './path.ts'
 import { isTargeted, KNOWN_METHODS, LISTS, MESSAGE_METHOD, UNRULED, type GateRule } from './rule.ts'
 import { createPathRouter, isWide, shapeOf } from './rule-path.ts'
 
@@ -116,13 +116,16 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
       verifyOneReading(path)
       const found = find(method, path)
       const others = withoutParameters(path)
-      if (others.some(reading => find(method, reading) !== found)) refusePath('path_parameter')
-      if (found?.isWide) { for (const reading of [path, ...others]) verifyNoCloser(method, reading, found) }
+      const begun = beforeSemicolon(path)
+      const isOther = others.some(reading => find(method, reading) !== found) ||
+        begun.some(reading => ![found, undefined].includes(find(method, reading)))
+      if (isOther) refusePath('path_parameter')
+      if (found?.isWide) { for (const reading of [path, ...others, ...begun]) verifyNoCloser(method, reading, found) }
       return found
     },
     /** Whether a path without rules may be read as one whose rules are enforced although others are only observed. */
     isNearEnforced: (method: string, path: string) =>
-      !exactPaths && [path, ...withoutParameters(path)].some(reading =>
+      !exactPaths && [path, ...withoutParameters(path), ...beforeSemicolon(path)].some(reading =>
         lenient.find(method, reading).some(({ rules }) => rules.some(({ observe }) => !observe))
       )
   }

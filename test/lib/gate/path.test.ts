@@ -61,6 +61,9 @@ t.test('Without its parameters, a path is what programs may make of it.', t => {
     ['/n/1;2', '/n/:id(^[0-9;]+$)'],
     ['/n/1;x', 'path_parameter'],
     ['/x;q/a%3Bb', 'path_parameter'],
+    ['/admin;x/y', 'path_parameter'],
+    ['/admins;x/y', '/*'],
+    ['/n/x;1/y', '/*'],
     ['/a%2Fb', 'slash_escape']
   ]
   for (const [path, expected] of choices) t.equal(chosen(path), expected, path)
@@ -87,7 +90,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
   > = [
     {
       rules: ['/mcp', '/*'],
-      refused: ['/mcp/', '/MCP', '/Mcp/', '/mcP;x', '/MCP%3Bx'],
+      refused: ['/mcp/', '/MCP', '/Mcp/', '/mcP;x', '/MCP%3Bx', '/MCP;x/y'],
       as: '/mcp',
       passes: { '/mcp': '/mcp', '/mcpx': '/*', '/mcp/x': '/*', '/': '/*', '/m/cp': '/*' }
     },
