@@ -48,6 +48,16 @@ export default fp<HoldfastOptions>(async (app, options) => {
     metadataMount: given && app.prefix,
     mount: given ? app.prefix : app.prefix + ((options as { readonly prefix?: string }).prefix ?? '')
   })
+  let warmUp: NodeJS.Timeout
+  // First, so that an app whose start fails from here on can close what is open.
+  app.addHook('onClose', async () => {
+    clearTimeout(warmUp)
+    await close()
+  })
+  app.addHook('onReady', async () => {
+    // The first fetch loads packages, which would delay the first requests.
+    warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
+  })
   const { guard, guardFor, judge, signals, challengesFor, tally, nonces, observing, revocation } = parts
   const decisions = createDecisions<FastifyRequest>(
     ({ method, routeOptions: { url: route } }) => ({ method, route, call: undefined })
@@ -98,15 +108,6 @@ export default fp<HoldfastOptions>(async (app, options) => {
       done(null, payload)
     })
   }
-  let warmUp: NodeJS.Timeout
-  app.addHook('onReady', async () => {
-    // The first fetch loads packages, which would delay the first requests.
-    warmUp = setTimeout(() => parts.start(), WARM_UP_DELAY_MS).unref()
-  })
-  app.addHook('onClose', async () => {
-    clearTimeout(warmUp)
-    await close()
-  })
 }, { name: 'holdfast-auth', fastify: '>=5 <7' })
 
 /**

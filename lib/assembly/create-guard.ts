@@ -91,6 +91,10 @@ export async function createGuardParts (
     ...parts,
     isOpen: lookUpIssuer !== undefined,
     pushUrl: pushUrlOf(server.publicUrl, mount)
+  }).catch(async error => {
+    // A start that fails leaves nothing open.
+    await store.close()
+    throw error
   })
   const revocationOf = revocation?.revocations.refusalOf
 

@@ -166,6 +166,10 @@ export async function createGuard (given: HoldfastOptions & GuardOptions): Promi
     log,
     decisions,
     originOf: ({ id, raw }) => ({ id, ip: addressesOf(raw as IncomingMessage, isTrusted).at(-1) })
+  }).catch(async error => {
+    // A start that fails leaves nothing open.
+    await close()
+    throw error
   })
   const { admitOnce } = createAdmission<Call>({
     ...parts,

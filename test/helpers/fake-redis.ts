@@ -10,6 +10,8 @@ export interface FakeRedis {
   port: number
   /** Taken so far. */
   connections: number
+  /** Of these, the ones that are open. */
+  open: number
   /** Commands received, each as its words; the name in capitals. */
   commands: string[][]
   /** Commands in each packet received. */
@@ -93,6 +95,9 @@ export async function startFakeRedis (tls?: TlsOptions): Promise<FakeRedis> {
     port,
     get connections () {
       return connections
+    },
+    get open () {
+      return sockets.size
     },
     commands: [],
     packets: [],

@@ -4,11 +4,16 @@ import { createServer } from 'node:http'
 import { connect, createServer as createHttp2Server, type Http2ServerRequest } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createGuard, type GuardOptions, type NodeRequest, type RequestGuard } from '../../packages/holdfast/guard.ts'
+import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
+import { createApp } from '../helpers/app.ts'
 import { untilNonceStays } from '../helpers/clock.ts'
+import { startFakeRedis } from '../helpers/fake-redis.ts'
+import { until } from '../helpers/until.ts'
 
 const URL_ = 'https://api.test/orders?page=2'
 const ignore = () => {}
@@ -138,6 +143,40 @@ t.test('What the code says wrongly is an error in words; what a predicate throws
       { name: 'SettingsError', message: new RegExp(`${name}: expected`) }
     )
   }
+})
+
+t.test('A start that fails leaves nothing open.', async t => {
+  const redis = await startFakeRedis()
+  t.teardown(() => redis.stop())
+  const { options } = await createTestIssuer()
+  const given = { ...options, logger: silent, dpop: { replay: `redis://127.0.0.1:${redis.port}` } }
+  const transmitters = [{ issuer: 'https://t.test', audience: 'a', delivery: 'push', pushAuthorization: { env: 'NO_SUCH' } }]
+  const plugin = async (more: object, decorator = 'own') => {
+    const app = createApp(t)
+    app.decorate(decorator, ignore)
+    const { logger: _logger, ...own } = given
+    try {
+      await app.register(holdfast, { ...own, ...more } as HoldfastOptions)
+    } finally {
+      await app.close()
+    }
+  }
+  const rows: ReadonlyArray<readonly [title: string, start: () => Promise<unknown>, fault: RegExp]> = [
+    ['the audit', () => createGuard({ ...given, audit: { to: '/no/such/folder/audit' } }), /cannot be written/],
+    ['a secret', () => createGuard({ ...given, revocation: { transmitters } } as HoldfastOptions), /NO_SUCH/],
+    ['a secret of the plugin', () => plugin({ revocation: { transmitters } }), /NO_SUCH/],
+    ['a name of the app', () => plugin({}, 'requireScope'), /requireScope/]
+  ]
+  for (const [title, begin, fault] of rows) {
+    await t.rejects(begin(), { message: fault }, title)
+    // Until it would have connected.
+    await delay(200)
+    await until(`nothing is open: ${title}`, () => redis.open === 0)
+  }
+  const { guard } = await start(t, given)
+  await until('the twin: it is connected', () => redis.open === 1)
+  await guard.close()
+  await until('nothing is open after the end', () => redis.open === 0)
 })
 
 t.test('It is ready once it has keys, and judges nothing after its end.', async t => {
