@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from './explain/faults.ts'
 import type { JwsAlg } from '../lib/guard/jose/signature.ts'
 import { needsNoKeys } from '../lib/assembly/create-issuers.ts'
-import { createDiscovery } from '../lib/guard/provider/provider-document.ts'
+import { createDiscovery, parseDocument } from '../lib/guard/provider/provider-document.ts'
 import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/guard/provider/fetch-key-set.ts'
 import type { KeySet } from '../lib/guard/provider/key-set.ts'
 import { holdsKey } from '../lib/base/printable.ts'
@@ -64,7 +64,7 @@ export async function checkProvider (
     }
     findings.push(
       ...judgeKeys(await fetchKeySet(address, watched, [], algs), algs, mayHaveNone),
-      ...judgeEdwards(body, algs)
+      ...address === undefined ? [] : judgeEdwards(body, algs)
     )
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
@@ -94,10 +94,10 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone:
 
 /** The same algorithm has two names (RFC 8037, RFC 9864), and that of a token is compared literally. */
 function judgeEdwards (document: Buffer, algs: readonly JwsAlg[]): Finding[] {
-  const { keys } = JSON.parse(String(document)) as { readonly keys: ReadonlyArray<{ readonly alg?: unknown } | null> }
+  const { keys } = parseDocument(document, 'set_malformed')
   const [named, other] = algs.includes('EdDSA') ? ['Ed25519', 'EdDSA'] : ['EdDSA', 'Ed25519']
   if (!algs.includes(other as JwsAlg) || algs.includes(named as JwsAlg)) return []
-  return keys.some(key => key?.alg === named)
+  return (keys as ReadonlyArray<{ readonly alg?: unknown } | null>).some(key => key?.alg === named)
     ? [
         warning(
           `A key of its set is for ${named}, and IDP_ALGS names ${other} alone: a token whose header says ${named} ` +

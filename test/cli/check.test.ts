@@ -34,7 +34,7 @@ function run (
   return recordedRun(recorded(argv), out => check(argv, { env, out, readFile: path => files[path] }))
 }
 
-/** A server with these answers. Gives its URL. */
+/** A server with these answers, each behind a byte order mark. Gives its URL. */
 async function serve (
   t: Test,
   answer: (request: IncomingMessage) => { status?: number, headers?: Record<string, string>, body?: object }
@@ -42,7 +42,7 @@ async function serve (
   const server = createServer((request, response) => {
     const { status = 200, headers = { date: dateIn(0) }, body = {} } = answer(request)
     response.sendDate = false
-    request.resume().on('end', () => response.writeHead(status, headers).end(JSON.stringify(body)))
+    request.resume().on('end', () => response.writeHead(status, headers).end(`\ufeff${JSON.stringify(body)}`))
   })
   return `http://127.0.0.1:${await listen(t, server)}/`
 }
@@ -193,11 +193,12 @@ t.test('A key that was written in place of the path of the key file is not shown
 })
 
 t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async t => {
-  const directory = t.testdir({ 'none.json': '{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
+  const directory = t.testdir({ 'none.json': '\ufeff{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
   const rows: Array<
     { title: string, document?: object, keys?: object[], env?: NodeJS.ProcessEnv, code: number }
   > = [
     { title: 'no jwks_uri', document: { jwks_uri: undefined }, code: 0 },
+    { title: 'no jwks_uri, and EdDSA', document: { jwks_uri: undefined }, env: { IDP_ALGS: 'EdDSA' }, code: 0 },
     { title: 'an empty set', keys: [], code: 0 },
     { title: 'an empty key file', env: { IDP_KEYS_FILE: `${directory}/none.json` }, code: 0 },
     { title: 'keys of which none can be used', keys: [{ kty: 'oct', k: 'AAAA' }], code: 1 },
