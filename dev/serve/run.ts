@@ -33,6 +33,7 @@ const TOOL = {
 // The local tenant, the API and the playground, in one terminal, until a signal ends them all.
 
 const AUDIENCE = 'https://holdfast.example/api'
+const LAST_PORT = 65_535
 const { env, stdout } = process
 const paint = createPaint(stdout, env)
 const say = (text: string) => {
@@ -59,11 +60,11 @@ const code = await runTool(TOOL, process.argv.slice(2), { env, out: stdout }, as
 if (code !== 0) process.exitCode = code
 
 function readPort (given: string | undefined): number {
-  const named = given ?? env['PORT']
-  if (given !== undefined && !(/^\d{1,5}$/.test(given) && Number(given) > 0 && Number(given) < 65_535)) {
-    throw new BadUsage(`--port ${given} is not a port`)
+  const named = given ?? (env['PORT'] || (env['API_PROFILE'] === '2' ? '8080' : '8000'))
+  if (!/^\d{4,5}$/.test(named) || Number(named) < 1024 || Number(named) > LAST_PORT) {
+    throw new BadUsage(`${given === undefined ? 'PORT' : '--port'} ${named} is not a port from 1024 to ${LAST_PORT}`)
   }
-  return Number(named || (env['API_PROFILE'] === '2' ? 8080 : 8000))
+  return Number(named)
 }
 
 async function run (wanted: number) {
@@ -133,9 +134,9 @@ async function run (wanted: number) {
   types.check()
 }
 
-/** The first free one of 200. */
+/** The first free one of 200, else any. */
 function portFrom (first: number): Promise<number> {
-  return getPort({ port: portNumbers(first, Math.min(first + 199, 65_535)) })
+  return getPort({ port: portNumbers(Math.min(first, LAST_PORT), Math.min(first + 199, LAST_PORT)) })
 }
 
 function answers (url: string): Promise<boolean> {

@@ -128,10 +128,11 @@ const directory = await copyProject()
 t.teardown(() => rm(directory, { recursive: true, force: true }))
 
 t.test('npm run dev starts nothing with unusable options and settings, and names them.', async t => {
-  const [unusable, misspelt, noPort, help, unknown, tools, noTool] = await runInTurn(directory, [
+  const [unusable, misspelt, noPort, badPort, help, unknown, tools, noTool] = await runInTurn(directory, [
     ['dev/serve/run.ts', [], { DPOP_NONCE: 'sometimes' }],
     ['dev/serve/run.ts', ['--prt', '9000']],
-    ['dev/serve/run.ts', ['--port', '0']],
+    ['dev/serve/run.ts', ['--port', '1023']],
+    ['dev/serve/run.ts', [], { PORT: 'x' }],
     ['dev/serve/run.ts', ['--help']],
     ['dev/serve/run.ts', [], { DEV_CLIENT_NAME: 'shop' }],
     ['cli/main.ts', []],
@@ -144,7 +145,8 @@ t.test('npm run dev starts nothing with unusable options and settings, and names
     'nothing is started with settings that are not usable'
   )
   t.match(misspelt, { code: 1, output: /There is no option --prt; did you mean --port\?/ })
-  t.match(noPort, { code: 1, output: /--port 0 is not a port/ })
+  t.match(noPort, { code: 1, output: /--port 1023 is not a port/ })
+  t.match(badPort, { code: 1, output: /^PORT x is not a port/ })
   t.match(help, { code: 0, output: /--port PORT/ })
   t.match(unknown, { code: 1, output: /^DEV_CLIENT_NAME is not a setting of the local provider/ })
   t.match(tools, { code: 0, output: /call .*\n.*explain .*\n.*check .*\n.*observed .*\n.*revoke / })
