@@ -81,9 +81,10 @@ interface NamingSender {
  * `sid`; they name addresses by `email` anywhere. A session of no issuer in particular (`*`) may be in each of them.
  */
 export function claimNamesOf (senders: readonly NamingSender[]): ClaimNamesOf {
+  const spelled = senders.map(sender => ({ ...sender, about: sender.about.map(withoutTrailingSlash) }))
   return given => {
     const issuer = withoutTrailingSlash(given)
-    const own = senders.filter(({ about }) => issuer === '*' || about.map(withoutTrailingSlash).includes(issuer))
+    const own = spelled.filter(({ about }) => issuer === '*' || about.includes(issuer))
     const sessions = own.flatMap(({ sessionClaim }) => sessionClaim === false ? [] : [sessionClaim])
     const others = issuer === '*' ? [] : own.flatMap(({ others }) => others)
     return {
