@@ -95,6 +95,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 export const OF_MESSAGE: ReadonlySet<string> = new Set([
   'host',
   'content-length',
+  'transfer-encoding',
   'content-type',
   'content-encoding',
   'mcp-method',
