@@ -21,6 +21,8 @@ import {
   type UpgradeRequest
 } from '../lib/gate/upstream/upgrade.ts'
 import { createUpstream } from '../lib/gate/upstream/upstream.ts'
+import { memoize } from '../lib/guard/url/base-url.ts'
+import { parseWireAuthority } from '../lib/guard/url/http-url.ts'
 import { createRequestUrlResolver, hostlessUrl } from '../lib/guard/url/request-url.ts'
 import { silenceMs } from '../server/connections.ts'
 import { processSurroundings } from '../server/surroundings.ts'
@@ -50,6 +52,7 @@ const routes: FastifyPluginAsync = async app => {
   const arePassed = () => passCredentials || observing?.isOn() === true
   const headersFor = createUpstreamHeaders({ passCredentials: arePassed, withheldHeaders, host })
   const urlOf = createRequestUrlResolver(app.settings.server)
+  const readHost = memoize(parseWireAuthority)
   const ownPaths = ownPathsOf(ownPrefix)
   const upstream = createUpstream({
     origin,
@@ -114,6 +117,10 @@ const routes: FastifyPluginAsync = async app => {
   function readOriginal ({ raw }: FastifyRequest): OriginalRequest {
     const message = readMessage(raw)
     const url = urlOfAny(message)
+    // It goes on even where PUBLIC_URL decides. In a URL that the upstream builds with it, another path could begin.
+    if (message.host !== undefined && !readHost(message.host)) {
+      throw new Refusal('host_invalid', { detail: { header: 'host' } })
+    }
     if (ownPaths.some(path => url.ownPath === path || url.ownPath.startsWith(`${path}/`))) {
       throw new GateError(404, 'The service itself answers under this path.')
     }

@@ -204,7 +204,15 @@ t.test('A path that can be read in two ways is refused before any rule.', async 
   ]
   for (const target of refused) t.equal((await send(target)).status, 400, target)
   t.equal((await send('/a', ['Host: elsewhere.example'])).status, 400, 'two Host lines')
+  const named = await startSite(t, { upstream: upstream.origin, rules: [{ path: '/*', allow: 'anyone' }] }, {
+    PUBLIC_URL: 'https://api.example'
+  })
+  const asHost = async (given: string) =>
+    (await sendRaw(named.url, ['GET /a HTTP/1.1', `Host: ${given}`, 'Connection: close'])).status
+  for (const given of ['a/admin?', 'a?', 'a#', 'a\\b', 'x@a', 'a b', '']) t.equal(await asHost(given), 400, `Host: ${given}`)
+  t.strictSame(named.reasons(), Array(7).fill('host_invalid'))
   t.strictSame(upstream.arrived, [])
+  t.equal(await asHost('elsewhere.example:8'), 200)
   const passed = [
     '/a/..b',
     '/a/...',
