@@ -1,14 +1,15 @@
-import { readFile } from 'node:fs/promises'
 import { PROVIDER_FAULTS } from './explain/faults.ts'
 import type { JwsAlg } from '../lib/guard/jose/signature.ts'
 import { needsNoKeys } from '../lib/assembly/create-issuers.ts'
 import { createDiscovery, parseDocument } from '../lib/guard/provider/provider-document.ts'
 import { createKeySetFinder, fetchKeySet, readKeySet } from '../lib/guard/provider/fetch-key-set.ts'
+import { readKeyFile } from '../lib/guard/provider/key-file.ts'
 import type { KeySet } from '../lib/guard/provider/key-set.ts'
 import { holdsKey } from '../lib/base/printable.ts'
 import { ProviderFailure } from '../lib/guard/provider/provider-failure.ts'
 import { createTransport, type ProviderSession } from '../lib/guard/provider/transport.ts'
 import type { IssuerSettings, Settings } from '../lib/settings/settings.ts'
+import { processSurroundings } from '../server/surroundings.ts'
 import { judgeClock, timedSession } from './compare-clocks.ts'
 import { failedCall, failureText, fault, fine, warning, type Finding } from './findings.ts'
 import { terminalLine } from './show.ts'
@@ -77,7 +78,7 @@ export async function checkProvider (
 
 async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone: boolean): Promise<Finding[]> {
   try {
-    const document = await readFile(path)
+    const document = await readKeyFile(path, processSurroundings.readFile)
     return [...judgeKeys(await readKeySet(document, [], algs), algs, mayHaveNone), ...judgeEdwards(document, algs)]
   } catch (error) {
     return [
@@ -93,7 +94,7 @@ async function checkKeyFile (path: string, algs: readonly JwsAlg[], mayHaveNone:
 }
 
 /** The same algorithm has two names (RFC 8037, RFC 9864), and that of a token is compared literally. */
-function judgeEdwards (document: Buffer, algs: readonly JwsAlg[]): Finding[] {
+function judgeEdwards (document: Uint8Array, algs: readonly JwsAlg[]): Finding[] {
   const { keys } = parseDocument(document, 'set_malformed')
   const [named, other] = algs.includes('EdDSA') ? ['Ed25519', 'EdDSA'] : ['EdDSA', 'Ed25519']
   if (!algs.includes(other as JwsAlg) || algs.includes(named as JwsAlg)) return []

@@ -193,7 +193,7 @@ t.test('A key that was written in place of the path of the key file is not shown
 })
 
 t.test('A provider of opaque tokens alone needs no keys: none at its address or in a file, or no jwks_uri.', async t => {
-  const directory = t.testdir({ 'none.json': '\ufeff{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}' })
+  const directory = t.testdir({ 'none.json': '\ufeff{"keys":[]}', 'other.json': '{"keys":[{"kty":"oct","k":"AAAA"}]}', 'large.json': `${' '.repeat(2 ** 20)}{"keys":[]}` })
   const rows: Array<
     { title: string, document?: object, keys?: object[], env?: NodeJS.ProcessEnv, code: number }
   > = [
@@ -202,6 +202,7 @@ t.test('A provider of opaque tokens alone needs no keys: none at its address or 
     { title: 'an empty set', keys: [], code: 0 },
     { title: 'an empty key file', env: { IDP_KEYS_FILE: `${directory}/none.json` }, code: 0 },
     { title: 'keys of which none can be used', keys: [{ kty: 'oct', k: 'AAAA' }], code: 1 },
+    { title: 'a file that the service does not read whole', env: { IDP_KEYS_FILE: `${directory}/large.json` }, code: 1 },
     { title: 'the same in a file', env: { IDP_KEYS_FILE: `${directory}/other.json` }, code: 1 },
     {
       title: 'JWTs are introspected too, and no jwks_uri',

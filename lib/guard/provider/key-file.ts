@@ -16,6 +16,15 @@ interface KeyFileOptions
   readonly readFile: (path: string, maxBytes: number) => Promise<Uint8Array>
 }
 
+/** The bytes of a file with keys. @throws ProviderFailure file_unreadable, also for one that is too large */
+export async function readKeyFile (path: string, readFile: KeyFileOptions['readFile']): Promise<Uint8Array> {
+  try {
+    return await readFile(path, MAX_BYTES)
+  } catch (error) {
+    throw new ProviderFailure('file_unreadable', (error as NodeJS.ErrnoException).code)
+  }
+}
+
 /**
  * The signing keys in a file, in place of those of a provider. The network is never used. The file is read again and
  * again. If it is missing or broken, the keys of the last good reading stay. A good file without keys withdraws all.
@@ -24,14 +33,7 @@ interface KeyFileOptions
 export async function openKeyFile (
   { path, algs, readPem, readFile, onEvent, ...surroundings }: KeyFileOptions
 ): Promise<KeySource> {
-  async function readText () {
-    try {
-      return await readFile(path, MAX_BYTES)
-    } catch (error) {
-      throw new ProviderFailure('file_unreadable', (error as NodeJS.ErrnoException).code)
-    }
-  }
-
+  const readText = () => readKeyFile(path, readFile)
   await readKeySet(await readText(), [], algs, readPem)
   return createKeySource({
     ...surroundings,
