@@ -115,14 +115,6 @@ export function createView (
     }
   }
 
-  function noteClaim (key: string, issuer: string | undefined) {
-    const claim = issuer === undefined ? undefined : claimOfKey(key)
-    if (claim === undefined) return
-    const known = claims.get(issuer!)
-    if (known) known.add(claim)
-    else claims.set(issuer!, new Set([claim]))
-  }
-
   /** What is new of a record, for tokens and for people. */
   function note (key: string, known: RevocationRecord | undefined, merged: RevocationRecord) {
     for (const part of merged.parts) {
@@ -186,7 +178,8 @@ export function createView (
       const known = knownText === undefined ? undefined : readRecord(knownText)
       const merged = known ? mergeRecords(known, stored) : stored
       const written = known || isLonger ? writeRecord(merged) : text
-      if (!known) noteClaim(key, issuer)
+      const claim = known ? undefined : claimOfKey(key)
+      if (claim !== undefined) claims.set(issuer!, (claims.get(issuer!) ?? new Set()).add(claim))
       note(key, known, merged)
       if (known) {
         count(known, issuer, -1)
