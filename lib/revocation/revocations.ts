@@ -81,7 +81,7 @@ export function createRevocations (
     const { overfull } = known.facts
     if (overfull !== undefined) {
       return new Refusal('token_claim_invalid', {
-        detail: { expected: `at most ${MAX_CLAIM_VALUES} values of ${overfull}` }
+        detail: { claim: overfull, expected: `at most ${MAX_CLAIM_VALUES} values`, found: 'more' }
       })
     }
     const tooLong = lifetimeRefusal(

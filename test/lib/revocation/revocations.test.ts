@@ -90,7 +90,9 @@ t.test('A token with more than 1,000 values of a claim that revocations name is 
   t.equal(revocations.refusalOf(token({ roles: [...groups, 'more'] })), undefined, 'no revocation names this claim')
   const refusal = revocations.refusalOf(token({ groups: [...groups, 'more'] }))
   t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', {
-    expected: 'at most 1000 values of groups'
+    claim: 'groups',
+    expected: 'at most 1000 values',
+    found: 'more'
   }])
 })
 
