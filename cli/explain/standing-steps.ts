@@ -50,7 +50,7 @@ export const STANDING_STEPS: readonly Step[] = [
     applies: canBeRevoked,
     run: judgeRevocation,
     title: 'Nothing has revoked it: not itself, its session, its user, its client, its key or its issuer',
-    failed: 'It has been revoked: itself, its session, its user, its client, its key or its issuer',
+    failed: 'It has been revoked (itself, its session, user, client, key or issuer), or that cannot be judged',
     compared: e => [
       ...claims(e, 'sub', 'sid', 'jti', 'client_id'),
       ...times(e, 'iat'),
@@ -101,6 +101,6 @@ function judgeRevocation (e: Examination) {
   if (typeof revocations === 'string') throw new NotChecked(revocations)
   const refusal = revocations.refusalOf(e.verified!)
   if (!refusal) return
-  e.revokedBy = refusal.detail as unknown as Revocation
+  if (refusal.reason === 'token_revoked') e.revokedBy = refusal.detail as unknown as Revocation
   throw refusal
 }
