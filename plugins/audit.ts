@@ -12,12 +12,13 @@ declare module 'fastify' {
 
 /** Writes down each decision of the guard, and of the doors of a gate. Without the setting it does nothing. */
 export default fp(async (app: FastifyInstance) => {
-  const { decisions, settings: { audit } } = app.holdfastGuard
+  const { decisions, parts, settings: { audit } } = app.holdfastGuard
   if (!audit) return
   const { meet, state, close } = await openAudit(audit, {
     log: app.log,
     decisions,
-    originOf: ({ id, ip }) => ({ id, ip })
+    // The app itself may trust other peers.
+    originOf: ({ id, raw }) => ({ id, ip: parts.addressOf(raw) })
   })
   app.decorate('guardAudit', { state })
   app.addHook('onRequest', (request, _reply, done) => {

@@ -25,7 +25,7 @@ import type { Settings } from '../settings/settings.ts'
 import { createScopeGranters } from '../guard/requirement/implied-scopes.ts'
 import { createJwtVerifier, type JwtVerifierOptions } from '../guard/token/jwt-verifier.ts'
 import { createVerifiedTokens } from '../guard/token/verified-tokens.ts'
-import { createPeerTrust } from '../guard/url/base-url.ts'
+import { createClientAddress, createPeerTrust } from '../guard/url/base-url.ts'
 import { createRequestUrlResolver } from '../guard/url/request-url.ts'
 
 /** The guard and the parts behind it. Each process makes them once. */
@@ -154,6 +154,8 @@ export async function createGuardParts (
     /** Absent if the configured domain is unusable. */
     issuers,
     replay,
+    /** The address of the client of a request, as trusted proxies say it. */
+    addressOf: createClientAddress(trustProxy),
     /** Absent if each refusal is enforced from the start. */
     observing,
     nonces,

@@ -1,5 +1,3 @@
-import { all as addressesOf } from '@fastify/proxy-addr'
-import type { IncomingMessage } from 'node:http'
 import { NODE_CRYPTO } from '../../lib/assembly/jwt-tools.ts'
 import { readiness } from '../../lib/assembly/readiness.ts'
 import { describeResource, resourceWarning } from '../../lib/assembly/resource-metadata.ts'
@@ -16,7 +14,7 @@ import { ownOptions } from '../../lib/settings/options.ts'
 import { SettingsError } from '../../lib/base/settings-error.ts'
 import { readPluginSettings } from '../../lib/settings/validation.ts'
 import type { AccessTokenClaims } from '../../lib/guard/token/access-token-claims.ts'
-import { createBaseUrlResolver, createPeerTrust } from '../../lib/guard/url/base-url.ts'
+import { createBaseUrlResolver } from '../../lib/guard/url/base-url.ts'
 import { openAudit } from '../../plugins/audit/audit.ts'
 import { NO_STORE } from '../../plugins/auth/refusal-headers.ts'
 import { createRequestIds } from '../../server/request-ids.ts'
@@ -159,13 +157,11 @@ export async function createGuard (given: HoldfastOptions & GuardOptions): Promi
       metadataMount: undefined
     }
   )
-  const { trustProxy } = settings.server
   const decisions = createDecisions<Call>(({ raw, route }) => ({ method: raw.method!, route, call: undefined }))
-  const isTrusted = createPeerTrust(trustProxy)
   const audit = settings.audit && await openAudit(settings.audit, {
     log,
     decisions,
-    originOf: ({ id, raw }) => ({ id, ip: addressesOf(raw as IncomingMessage, isTrusted).at(-1) })
+    originOf: ({ id, raw }) => ({ id, ip: parts.addressOf(raw) })
   }).catch(async error => {
     // A start that fails leaves nothing open.
     await close()
@@ -179,7 +175,7 @@ export async function createGuard (given: HoldfastOptions & GuardOptions): Promi
   const bodies = refusalBodies(settings.api.errorBody)
   const baseUrlOf = createBaseUrlResolver(settings.server)
   let warning = resourceWarning(settings, '')
-  const idOf = createRequestIds(trustProxy)
+  const idOf = createRequestIds(settings.server.trustProxy)
   /** Each request that was checked: its proof passes only once. */
   const calls = new WeakMap<object, Call>()
   let closed: Promise<unknown> | undefined

@@ -40,7 +40,7 @@ export async function openAudit<Request extends AdmissibleRequest> (
     const { raw: { headers }, auth } = request
     sink.write(describe({
       ...decisions.routeOf(request),
-      // No hook sees a request that cannot be routed, and Fastify gives it the address of its peer.
+      // No hook sees a request that cannot be routed.
       ...arrivals.get(request) ?? arrival(request),
       scheme: auth?.scheme ?? schemeOf(headers.authorization),
       token: verifiedTokenOf(request) ?? because?.token

@@ -4,12 +4,13 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { get, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import Fastify from 'fastify'
+import Fastify, { type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
 import { createGuard } from '../../packages/holdfast/guard.ts'
 import holdfast from '../../packages/holdfast/index.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
+import type { TrustProxy } from '../../lib/guard/url/base-url.ts'
 import { createApp, startApp, type RunningApp } from '../helpers/app.ts'
 import { bearerLines, call, callBearer, callDpop, dpopLines } from '../helpers/call.ts'
 import { checkRequest } from '../helpers/check-request.ts'
@@ -167,6 +168,30 @@ t.test('Audit: a log that is not pino gets the line with its time', async t => {
   const [line] = lines.filter((line): line is Line => 'decision' in line)
   t.match(line!['time'], ISO)
   t.hasStrict(line, { message: 'decision', decision: 'admitted', route: '/' })
+})
+
+t.test('Audit: the address of the client is that of the peers that the guard trusts, whatever the app trusts', async t => {
+  const issuer = await startIssuer(t)
+  const rows: ReadonlyArray<readonly [trustProxy: FastifyServerOptions['trustProxy'], ours: TrustProxy | undefined, ip: string]> = [
+    [false, ['loopback'], '198.51.100.7'],
+    ['loopback', false, '127.0.0.1'],
+    ['loopback', undefined, '198.51.100.7'],
+    [(_address, hop) => hop < 1, undefined, '198.51.100.7'],
+    [(_address, hop) => hop < 2, undefined, '203.0.113.1']
+  ]
+  for (const [trustProxy, ours, ip] of rows) {
+    const { path, lines } = auditFile(t)
+    const app = createApp(t, { trustProxy })
+    await app.register(holdfast, {
+      idp: { issuer: issuer.url, audience: AUDIENCE },
+      audit: { to: path },
+      server: { trustProxy: ours }
+    })
+    app.get('/', { onRequest: app.authenticate() }, () => null)
+    await app.inject({ url: '/', headers: { 'x-forwarded-for': '203.0.113.1, 198.51.100.7' } })
+    await app.close()
+    t.strictSame(lines().map(line => line['ip']), [ip], `${trustProxy} ${ours}`)
+  }
 })
 
 t.test('Audit: the plugin in an app of its own records too; an id, an address and a claim of odd form are left out', async t => {
@@ -354,7 +379,7 @@ t.test(
       reason: 'target_path',
       ...unruled,
       method: 'GET',
-      ip: '127.0.0.1'
+      ip: '198.51.100.7'
     })
     await asks(bearerLines(good))
     expect('forward auth without an original', { reason: 'question_refused', status: 403, route: undefined })

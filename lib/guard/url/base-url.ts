@@ -1,6 +1,6 @@
-import { compile } from '@fastify/proxy-addr'
-import type { IncomingHttpHeaders } from 'node:http'
-import type { Message } from '../message.ts'
+import { all as addressesOf, compile } from '@fastify/proxy-addr'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Message, ReceivedRequest } from '../message.ts'
 import { Refusal } from '../../refusal.ts'
 import {
   escapeNonAscii,
@@ -61,15 +61,29 @@ export function memoize<Result> (parse: Parse<Result>): Parse<Result> {
  * `true`, because a list names addresses.
  * @throws TypeError for an entry that is not an address, CIDR or name
  */
-export function createPeerTrust (trustProxy: TrustProxy | AppTrust): (remoteAddress: string | undefined) => boolean {
+export function createPeerTrust (
+  trustProxy: TrustProxy | AppTrust
+): (remoteAddress: string | undefined, hop?: number) => boolean {
   if (trustProxy === true) return () => true
   if (trustProxy === false) return () => false
   if (typeof trustProxy === 'function') {
-    return remoteAddress => remoteAddress !== undefined && trustProxy(remoteAddress, 0) === true
+    return (remoteAddress, hop = 0) => remoteAddress !== undefined && trustProxy(remoteAddress, hop) === true
   }
   const matches = compile([...trustProxy])
   const verdictOn = memoize(address => matches(address, 0))
   return remoteAddress => remoteAddress !== undefined && verdictOn(remoteAddress)!
+}
+
+/**
+ * Makes the function that returns the address of the client of a request, as trusted peers say it in X-Forwarded-For:
+ * it may be any text. A peer without an address has none.
+ * @throws TypeError as `createPeerTrust`
+ */
+export function createClientAddress (
+  trustProxy: TrustProxy | AppTrust
+): (received: ReceivedRequest) => string | undefined {
+  const isTrusted = createPeerTrust(trustProxy)
+  return received => addressesOf(received as IncomingMessage, isTrusted).at(-1)
 }
 
 // Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries. None is a dot segment,

@@ -8,7 +8,7 @@ t.test('A function of the app is asked about peers with an address, and only tru
     asked.push([address, hop])
     return address === '192.0.2.1' ? true : 'yes' as never
   })
-  t.strictSame(['192.0.2.1', '192.0.2.2', undefined].map(isTrusted), [true, false, false])
+  t.strictSame(['192.0.2.1', '192.0.2.2', undefined].map(address => isTrusted(address)), [true, false, false])
   t.strictSame(asked, [['192.0.2.1', 0], ['192.0.2.2', 0]])
   t.equal(createPeerTrust(['loopback'])(undefined), false)
 })
