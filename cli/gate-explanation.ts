@@ -45,17 +45,26 @@ export function explainRule (request: GateRequest, view: GateView, paint: Paint)
   const [verdict, ...more] = storyOf(found, request, view, paint)
   const asked = [`${method} ${target}`, ...message ? [[message.method, message.name].filter(Boolean).join(' ')] : []]
   const { observedUntil } = view
-  const isEnforced = found.kind === 'rule' && !found.rule.observe
+  const isEnforced = isEnforcedAtOnce(found, request, view)
   const observing: Section[] = observedUntil === undefined
     ? []
     : [['OBSERVE', isEnforced
-        ? 'This rule is enforced at once: observe: false'
+        ? `${found.kind === 'rule' ? 'This rule is' : 'The rules beside it are'} enforced at once: observe: false`
         : `Until the end of ${observedUntil} (UTC) nothing is refused for its credentials or for want of a rule.`]]
   const sections: Section[] = [[asked.join(', '), verdict], ...observing, ...more]
   return {
     holds: found.kind === 'rule',
     text: sections.map(([head, ...lines]) => `${title(paint, head)}${indent(lines.join('\n'))}\n`).join('')
   }
+}
+
+/** Without a rule it is up to those for the same path, or for a path that the upstream may take for the same. */
+function isEnforcedAtOnce (found: FoundRule, { method }: GateRequest, { settings }: GateView): boolean {
+  if (found.kind === 'rule') return !found.rule.observe
+  if (found.kind !== 'none') return false
+  const { path, pathRules } = found
+  return pathRules?.rules.every(({ observe }) => !observe) ??
+    createRules(settings.rules, settings).isNearEnforced(method, path)
 }
 
 type Story = readonly [verdict: string, ...more: readonly Section[]]

@@ -185,6 +185,11 @@ t.test('While requests are observed, the explanation says so', async t => {
   t.match(await run(['--explain', '/orders/7'], file), { code: 0, text: until })
   t.match(await run(['--explain', '/nothing'], file), { code: 1, text: until })
   t.match((await run(['--explain', '/now'], file)).text, /\nOBSERVE\n {2}This rule is enforced at once/)
+  const narrow = file.replace('/now,', '/now, mcp: { tools: [a] },')
+  for (const words of [['POST', '/NOW'], ['POST', '/now', '--mcp', 'tools/call', 'b']]) {
+    t.match((await run(['--explain', ...words], narrow)).text, /\nOBSERVE\n {2}The rules beside it are enforced at once/)
+  }
+  t.match((await run(['--explain', 'POST', '/nowhere'], narrow)).text, until)
   for (const other of ['2020-01-01', 'off']) {
     t.notMatch((await run(['--explain', '/now'], file.replace(day, other))).text, /OBSERVE/)
   }
