@@ -145,17 +145,15 @@ export function createRules (rules: readonly GateRule[], { exactPaths = false }:
  */
 export function findWiderRules (rules: readonly GateRule[]): ReadonlyMap<string, readonly string[]> {
   const takes = ({ methods }: GateRule) => methods?.includes(MESSAGE_METHOD) ?? true
-  const paths = [...new Set(rules.filter(({ mcp }) => mcp).map(({ path }) => path))]
-  const found = paths.map(path =>
-    [path, [...new Set(rules.filter(rule => takes(rule) && isWider(rule.path, path)).map(({ path }) => path))]] as const
-  )
-  return new Map(found.filter(([, wider]) => wider.length > 0))
-}
-
-function isWider (path: string, than: string): boolean {
-  const router = createPathRouter<true>()
-  return specificityOf(than) > specificityOf(path) && router.add('POST', path, true) &&
-    router.find('POST', than) !== undefined
+  const found = new Map(rules.filter(({ mcp }) => mcp).map(({ path }) => [path, [] as string[]]))
+  for (const path of new Set(rules.filter(takes).map(({ path }) => path))) {
+    const router = createPathRouter<true>()
+    router.add(MESSAGE_METHOD, path, true)
+    for (const [than, wider] of found) {
+      if (router.find(MESSAGE_METHOD, than) && specificityOf(than) > specificityOf(path)) wider.push(path)
+    }
+  }
+  return new Map([...found].filter(([, wider]) => wider.length > 0))
 }
 
 type MessageMatcher = (message: McpMessage) => McpMatch | undefined
