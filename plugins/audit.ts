@@ -27,10 +27,11 @@ export default fp(async (app: FastifyInstance) => {
   })
   app.addHook('onClose', close)
   if (audit.to === 'log') return
-  // fastify-cli ends the service on SIGHUP too, and listens after the app has loaded.
+  // fastify-cli ends the service on SIGHUP too, by the listener of all signals, which it adds after the app has loaded.
   app.addHook('onReady', async () => {
+    const ending = process.listeners('SIGTERM')
     for (const listener of process.listeners('SIGHUP')) {
-      if (listener.name === 'onSignal') process.off('SIGHUP', listener)
+      if (listener.name === 'onSignal' && ending.includes(listener)) process.off('SIGHUP', listener)
     }
   })
 }, { name: 'holdfast-audit', dependencies: ['holdfast-auth'] })
