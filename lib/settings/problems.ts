@@ -81,7 +81,7 @@ function partAt (values: RawSettings, words: readonly string[]): HeldPart {
 
 /** The rules of the gate name a member by itself. */
 function unknownMember (path: string, name: string, known: readonly string[]): string {
-  if (name === 'manage' && path.startsWith('revocation.')) {
+  if (name === 'manage' && path.startsWith('revocation')) {
     return `${path}.manage is no setting: \`holdfast stream --ensure\` creates and changes the stream`
   }
   const meant = nameThatWasMeant(name, known)

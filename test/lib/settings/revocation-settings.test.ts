@@ -212,6 +212,11 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
       'revocation.transmitters[0].manage is no setting: `holdfast stream --ensure` creates and changes the stream'
     ] as const
   ),
+  [
+    'manage of the section',
+    { manage: true },
+    'revocation.manage is no setting: `holdfast stream --ensure` creates and changes the stream'
+  ],
   ['verify', transmitter({ verify: 1 }), 'revocation.transmitters[0].verify is 1; allowed: true or false'],
   [
     'a secret that is no text',
