@@ -117,7 +117,7 @@ export function createRedisWriter ({ call, calls, view, surroundings, isCurrent,
      */
     async append (entries: readonly RevocationEntry[]) {
       const asked = entries.map(given)
-      const job: Job = { entries, isWaiting: true, done () {} }
+      const job = { entries, isWaiting: true } as Job
       const cancel = after(PATIENCE_MS, () => {
         job.isWaiting = false
         job.done()
