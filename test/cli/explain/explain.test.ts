@@ -658,6 +658,10 @@ t.test('A revoked token is shown with the event, and a token that is not revoked
     `${at} (${new Date(at * 1000).toISOString()}, 7 s ago)`
   ]], 'the event, and when')
 
+  const many = await bench.explain(linesFor(bench.issuer.token({ iat, email: Array(1001).fill('s') })), { settings, revocations })
+  t.equal(many.refusal?.reason, 'token_claim_invalid')
+  t.equal(step(many, 'token.revocation').compared.some(([name]) => name === 'revoked by'), false)
+
   const unknown = 'Only the running service knows what has been revoked: its store is the memory of the process.'
   t.strictSame(await outcomeOf(lines, {}), [undefined, 'passed', 'not checked', unknown])
   t.strictSame(await outcomeOf(lines, { revocations: 'It is away.' }), [
