@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -56,6 +57,8 @@ t.test('A Request of the Fetch standard is judged by its URL, and a comma in a h
     ['nothing', request({}), 'credentials_missing']
   ]
   for (const [title, request, expected] of rows) t.equal(await reasonOf(guard, request), expected, title)
+  const twice = await guard.check(request({ authorization: `DPoP ${token}, Bearer ${token}` }))
+  t.match(twice.headers['www-authenticate'], /^Bearer, DPoP error="invalid_request"/, 'on the scheme of the first line')
   const used = new Request(URL_, { method: 'POST', body: 'x', headers: { ...client.headers('POST', URL_) } })
   await used.text()
   t.equal(await reasonOf(guard, used), 'admitted user-1', 'its body is used')
@@ -75,6 +78,22 @@ t.test('The peer, the method and the target may be said.', async t => {
   t.equal(await reasonOf(guard, request(client.headers('PUT', URL_)), {}, { method: 'PUT' }), 'admitted user-1')
   t.equal(await reasonOf(guard, request(client.headers('GET', 'https://api.test/v1/x')), {}, { url: '/v1/x?y' }), 'admitted user-1')
   t.equal(await reasonOf(guard, request(client.headers('GET', 'https://api.test/v1')), {}, { url: 'https://evil.test/v1' }), 'target_authority')
+})
+
+t.test('Beside a peer that is said, the connection of a request of node:http is read all the same.', async t => {
+  const { guard, idp } = await start(t, { server: { trustProxy: ['192.0.2.1'] } })
+  const certified = await idp.certificateClient()
+  const other = await start(t, { ...idp.options, server: { clientCertificate: 'socket' } })
+  const { raw } = new X509Certificate(certified.certificate)
+  const lines = (count: number) => ['Authorization', `Bearer ${certified.token}`, ...Array(count).fill('X')] as string[]
+  const requestOf = (rawHeaders: string[], socket: object) =>
+    ({ method: 'GET', url: '/', headers: {}, rawHeaders, socket }) as unknown as NodeRequest
+  const socket = { server: { maxHeadersCount: 5 }, getPeerX509Certificate: () => ({ raw }) }
+  const options = { peer: '192.0.2.1' }
+  t.equal(await reasonOf(other.guard, requestOf(lines(0), socket), {}, options), 'admitted user-1')
+  t.equal(await reasonOf(other.guard, requestOf(lines(0), {}), {}, options), 'certificate_missing')
+  t.equal(await reasonOf(guard, requestOf(lines(8), socket), {}, options), 'headers_uncounted')
+  t.equal(await reasonOf(guard, requestOf(lines(8), {}), {}, options), 'certificate_missing', 'the twin: a server with more lines')
 })
 
 t.test('One request is judged once, however often it is checked.', async t => {
@@ -200,6 +219,11 @@ t.test('The metadata of RFC 9728 is that of the service, without its pages.', as
     dpop_signing_alg_values_supported: ['ES256', 'ES384', 'EdDSA', 'Ed25519', 'PS256', 'RS256'],
     tls_client_certificate_bound_access_tokens: true
   })
+  const warnings: unknown[] = []
+  const logger = { ...silent, warn: (line: unknown) => warnings.push(line) }
+  const other = await start(t, { logger, ...(await createTestIssuer({ audience: 'api' })).options })
+  for (let n = 0; n < 2; n++) other.guard.metadata(request({}))
+  t.equal(warnings.filter(line => /RESOURCE is not set/.test(String(line))).length, 1, 'a warning is told once')
   t.throws(
     () => guard.metadata({ url: '/', method: 'GET', headers: new Headers() }),
     { message: /host/, status: 400 } as object as Error
@@ -220,12 +244,18 @@ t.test('Each decision is a line of the record, and each refusal one of the log.'
   await guard.check(one, {}, { peer: '192.0.2.1' })
   await guard.check(one, { scope: 'b' })
   await guard.check(request({}), {}, { peer: '192.0.2.2' })
+  const socket: { remoteAddress?: string } = { remoteAddress: '192.0.2.3' }
+  const lines0 = ['Authorization', `Bearer ${await idp.opaqueToken()}`]
+  const gone = guard.check({ method: 'GET', url: URL_, headers: {}, rawHeaders: lines0, socket } as unknown as NodeRequest)
+  delete socket.remoteAddress
+  await gone
   const lines = readFileSync(path, 'utf8').trim().split('\n').map(line => JSON.parse(line) as object)
   const known = { method: 'GET', route: '/orders', subject: 'user-1', ip: '203.0.113.7', jti: 'j' }
   t.hasStrict(lines, [
     { decision: 'admitted', ...known },
     { decision: 'refused', reason: 'scope_missing', status: 403, ...known },
-    { decision: 'refused', reason: 'credentials_missing', status: 401, ip: '192.0.2.2' }
+    { decision: 'refused', reason: 'credentials_missing', status: 401, ip: '192.0.2.2' },
+    { decision: 'admitted', ip: '192.0.2.3' }
   ])
   t.hasStrict(logged.filter(fields => 'reason' in fields), [
     { reason: 'scope_missing', route: '/orders', reqId: (lines[1] as { id: string }).id },

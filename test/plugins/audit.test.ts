@@ -267,6 +267,9 @@ t.test('Audit: the plugin in an app of its own records too; an id, an address an
     ['plain-1', undefined],
     ['plain-1', 'scope_missing']
   ])
+  const before = lines().length
+  await ask('/handler', { aud: 'another' })
+  t.strictSame(lines().slice(before).map(({ reason }) => reason), ['token_audience'], 'calls of one handler share a refusal')
 })
 
 t.test(

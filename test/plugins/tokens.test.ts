@@ -145,7 +145,10 @@ t.test('Any value of Authorization is answered with 401, a well-formed challenge
     Bearer: {
       authorization_malformed: {
         'two tokens': ['Authorization: Bearer abc def'],
-        quotes: ['Authorization: Bearer "abc"'],
+        ...Object.fromEntries(
+          [...'!"#$%&\'()*,:;<>?@[\\]^`{|}'].map(sign => [`the sign ${sign}`, [`Authorization: Bearer ab${sign}c`]])
+        ),
+        'a tab before it': ['Authorization: Bearer \tabc'],
         'bytes above 127': ['Authorization: Bearer abc\xe9'],
         'padding in the middle': ['Authorization: Bearer ab=c']
       },
