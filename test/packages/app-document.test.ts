@@ -200,6 +200,7 @@ t.test('Versions whose security cannot name scopes have them beside it.', async 
       t.strictSame(at('/orders').parameters, [
         version === '2.0' ? { ...proof, type: 'string' } : { ...proof, schema: { type: 'string' } }
       ])
+      t.hasStrict(at('/maybe').parameters, [{ required: false }])
       t.strictSame(
         Object.entries(document.securityDefinitions ?? document.components.securitySchemes!).map((
           [name, { type }]

@@ -24,6 +24,7 @@ import {
   type TestRevocation
 } from '../../packages/holdfast/testing.ts'
 import { KNOWN_EVENT_TYPES } from '../../lib/revocation/effects.ts'
+import { readJwt } from '../../lib/guard/jose/signed-jwt.ts'
 import { withTrustOf } from '../../lib/settings/options.ts'
 import { createApp } from '../helpers/app.ts'
 import { startEventTransmitter } from '../helpers/event-transmitter.ts'
@@ -92,7 +93,9 @@ t.test('A test issuer may have several audiences: its tokens are for the first, 
   const idp = await createTestIssuer({ audience: ['https://new.test', 'https://old.test'] })
   const app = await appWith(t, idp.options)
   const scope = 'read:orders'
-  t.equal(await bearer(app, await idp.token({ scope })), '200 user-1')
+  const token = await idp.token({ scope })
+  t.equal(await bearer(app, token), '200 user-1')
+  t.equal(readJwt(token)!.claims['aud'], 'https://new.test')
   t.equal(await bearer(app, await idp.token({ scope, aud: 'https://old.test' })), '200 user-1')
   t.equal(await bearer(app, await idp.token({ scope, aud: 'https://api.test' })), '401 token_audience')
   t.equal(await bearer(app, await idp.wrongAudienceToken({ scope })), '401 token_audience')
@@ -103,6 +106,7 @@ t.test('A DPoP client of the test issuer passes once; a replay and a thief do no
   const app = await appWith(t, { ...idp.options, idp: { ...idp.options.idp, dpopMode: 'REQUIRED' } })
   const client = await idp.dpopClient({ scope: 'read:orders', sub: 'ann' })
   t.equal(summary(await client.inject(app, '/orders?page=2')), '200 ann')
+  t.equal(readJwt(client.headers('get', 'http://localhost/a?b#c').dpop)!.claims['htu'], 'http://localhost/a', 'RFC 9449')
   for (const to of [{ headers: { host: 'api.example' } }, { headers: { Host: 'api.example' } }, { authority: 'x:1' }]) {
     for (const url of ['/orders', 'http://api.other/orders', 'orders', '//../orders']) {
       t.equal(summary(await client.inject(app, { url, ...to })), '200 ann', `${url} ${JSON.stringify(to)}`)

@@ -2,6 +2,7 @@ import t from 'tap'
 import { readSettings } from '../../../holdfast.ts'
 import { describeGuards } from '../../../lib/report/openapi/app-document.ts'
 import { describeGuard } from '../../../lib/report/openapi/describe.ts'
+import { guardStatuses } from '../../../lib/report/openapi/refused.ts'
 import { renderPage } from '../../../routes/docs/page.ts'
 import { ANY_TOKEN } from '../../../lib/guard/requirement/requirement.ts'
 import {
@@ -65,6 +66,7 @@ t.test('The guards of a route are read from its hooks', async t => {
     'no guard among other hooks'
   )
   t.strictSame(requirementsOf({}), [])
+  t.strictSame(requirementsOf({ onRequest: all }, { onRequest: [all, any] }).length, 2, 'one that is there twice counts once')
   t.strictSame(hooksAround({}), {}, 'nothing is known of the hooks around it if Fastify no longer keeps them there')
   t.strictSame(alternativesOf({ onRequest: guard(ANY_TOKEN) }), [[]], 'any valid token')
   t.strictSame(alternativesOf({ preParsing: all }), [['a', 'b']])
@@ -76,6 +78,23 @@ t.test('The guards of a route are read from its hooks', async t => {
   )
   t.strictSame(alternativesOf({ onRequest: guard({ scope: ['a'], anyScope: ['b', 'c'] }) }), [['a', 'b'], ['a', 'c']])
   t.strictSame(requirementsOf({ onRequest: [all, any] }).flatMap(scopesOf), ['a', 'b', 'b', 'c'])
+})
+
+t.test('A guard may forbid by what it asks of a valid token, and not by a login that can be repeated', async t => {
+  const settings = await readSettings({ IDP_DOMAIN: 'tenant.example', IDP_AUDIENCE: 'https://api.example' })
+  const [words, claims, authorizationDetails] = [['a'], [{ name: 'a', allowed: [1] }], [{ type: 'a' }]]
+  const rows: Array<[requirement: object, mayForbid: boolean]> = [
+    [{ scope: words }, true],
+    [{ anyScope: words }, true],
+    [{ claims }, true],
+    [{ authorizationDetails }, true],
+    [{}, false],
+    [{ acr: words }, false],
+    [{ maxAgeSeconds: 1 }, false]
+  ]
+  for (const [requirement, mayForbid] of rows) {
+    t.equal(guardStatuses([{}, requirement], settings).includes(403), mayForbid, JSON.stringify(requirement))
+  }
 })
 
 t.test('Where security names no scopes, the requirements are told as a whole', async t => {
