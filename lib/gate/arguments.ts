@@ -61,7 +61,8 @@ function isValue (value: unknown): value is ClaimValue {
     (Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value)))
 }
 
-const inOneCase = (name: string) => name.toUpperCase().toLowerCase()
+/** The same for two names that differ in case only. */
+export const inOneCase = (name: string): string => name.toUpperCase().toLowerCase()
 
 /**
  * Takes from a call what its rule asks about, and nothing else: all of its JSON would need much memory.

@@ -65,7 +65,7 @@ export function createIdentityHeaders (
 ): (caller: Caller | undefined) => IdentityHeaders {
   const values: ReadonlyArray<readonly [name: string, valueOf: ValueOf]> = [
     ...FIXED,
-    ...claims.map(({ header, claim }) => [header, (caller: Caller) => findClaim(namedClaims(caller), claim)] as const)
+    ...claims.map(({ header, claim }) => [header, (caller: Caller) => findClaim({ ...caller.claims }, claim)] as const)
   ]
   const anonymous = Object.freeze(Object.fromEntries(values.map(([name]) => [name, ''])))
   const known = new WeakMap<AccessTokenClaims, IdentityHeaders>()
@@ -78,10 +78,6 @@ export function createIdentityHeaders (
     known.set(caller.claims, headers)
     return headers
   }
-}
-
-function namedClaims ({ claims }: Caller): Readonly<Record<string, unknown>> {
-  return claims as unknown as Readonly<Record<string, unknown>>
 }
 
 const ENCODED = /[^\u0021-\u0024\u0026-\u007e]+/g

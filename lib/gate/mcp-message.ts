@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonObject, type JsonObject } from '../base/json.ts'
+import { inOneCase } from './arguments.ts'
 import { GateError } from './gate-error.ts'
 import { plainName } from './identity-headers.ts'
 import type { JsonFault, JsonRead } from './json-text.ts'
@@ -66,17 +67,10 @@ export function readHint (rawHeaders: readonly string[]): McpMessage {
 
 function headerReader (rawHeaders: readonly string[]): (name: string) => string | undefined {
   return name => {
-    let value: string | undefined
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const other = rawHeaders[i]!
-      // Some programs take Mcp_Name for Mcp-Name. Its length stays.
-      if (other.length === name.length && plainName(other) === name) {
-        value = value === undefined
-          ? rawHeaders[i + 1]!
-          : `${value}, ${rawHeaders[i + 1]!}`
-      }
-    }
-    return value
+    // Some programs take Mcp_Name for Mcp-Name. Its length stays.
+    const isIt = (other: string) => other.length === name.length && plainName(other) === name
+    const values = rawHeaders.filter((_, i) => i % 2 === 1 && isIt(rawHeaders[i - 1]!))
+    return values.length === 0 ? undefined : values.join(', ')
   }
 }
 
@@ -147,7 +141,7 @@ function verifySpelling (object: JsonObject, expected: readonly string[]) {
     verifyCharacters(name)
     // No letter becomes shorter in another case.
     if (name.length > LONGEST_MEMBER || expected.includes(name)) continue
-    const lower = name.toUpperCase().toLowerCase()
+    const lower = inOneCase(name)
     if (expected.some(member => member.toLowerCase() === lower)) {
       refuse('A member differs from a known one by case alone.')
     }
