@@ -37,8 +37,8 @@ export function writeConfiguration (content: object): string {
 export function readTenants (): Tenant[] {
   const names = tryTo(() => readdirSync(folder)) ?? []
   const found = names.flatMap(name => {
+    // Any other name gives NaN, which is no process and has no file.
     const pid = Number(/^tenant-(\d+)\.json$/.exec(name)?.[1])
-    if (Number.isNaN(pid)) return []
     if (tryTo(() => process.kill(pid, 0)) === undefined) removeTenant(pid)
     return tryTo(() => JSON.parse(readFileSync(fileOf(pid), 'utf8')) as Tenant & { startedAt: number }) ?? []
   })

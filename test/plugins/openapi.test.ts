@@ -669,6 +669,7 @@ t.test('A gate lists its rules, with what each asks for, on the page and for pro
   t.strictSame(document['x-rules'], rules)
   const { body } = await app.inject('/docs')
   t.match(body, containing('<h2>Rules</h2>'))
+  for (const name of ['Operation', 'Needs', 'Meaning', 'Path', 'Methods']) t.match(body, containing(`<th>${name}</th>`))
   t.match(body, containing('<code>/&lt;orders&gt;</code></td><td>all</td>'))
   t.match(body, containing('with <code>read</code>. The token is for the audience <code>orders</code>.'))
   t.notOk('x-rules' in (await start(t)).document)

@@ -113,6 +113,10 @@ t.test('A token is refused if its iat is not after the cutoff, in whole seconds'
     { event: 'session-revoked', source: A, at: NOW - 6 },
     'it names the event'
   )
+  for (const source of [`${A}/`, 'https://other.example/']) {
+    take(entry({ key: k(source), source }))
+    t.equal(revocationOf(facts({ keys: [k(source)] }))?.source, source, 'and its source as it is spelled')
+  }
 })
 
 t.test('A provider whose clock is ahead has its own moment; that of any other sender has the tolerance added', async t => {
