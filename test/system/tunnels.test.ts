@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { SHIPPED_FILES } from '../helpers/shipped-files.ts'
 import { listen } from '../helpers/listen.ts'
+import { startUpstream } from '../helpers/upstream.ts'
 
 /** Requests over HTTP/2, which come from no proxy that has asked the gate about them. */
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
@@ -94,6 +95,33 @@ t.test('No spelling of Upgrade opens a way around the gate: the application gets
       const statuses = await Promise.all(SPELLINGS.map(ask))
       t.strictSame(tunnels, [], `statuses ${statuses}`)
       t.strictSame(upgrades.filter(lines => lines.length > 0 && lines.join('|') !== 'websocket'), [])
+    })
+  }
+})
+
+/** By these a service would learn from a proxy that it trusts where a request came from. */
+const OF_PROXIES = [
+  'Forwarded',
+  'X-Forwarded-Proto',
+  'X-Forwarded-Host',
+  'X-Forwarded-Port',
+  'X-Forwarded-Prefix',
+  'X-Forwarded-Client-Cert',
+  'X-Forwarded-Tls-Client-Cert',
+  'X-SSL-Client-Cert',
+  'X-Amzn-Mtls-Clientcert-Leaf',
+  'Client-Cert'
+]
+
+t.test('What a client writes to be taken for a proxy reaches no service.', async t => {
+  for (const { name, program, start } of SHIPPED_FILES) {
+    await t.test(name, { skip: program === undefined && 'not installed' }, async t => {
+      const { server, arrived } = await startUpstream(t)
+      const { url, prefix, connect } = await start(t, (server.address() as AddressInfo).port)
+      const lines = [...OF_PROXIES, 'X-Other'].map(name => `${name}: /evil`)
+      await knock(connect(), new URL(url).host, `${prefix}/open/a`, lines)
+      const { rawHeaders } = arrived.find(({ target }) => target.endsWith('/open/a'))!
+      t.strictSame(rawHeaders.filter((_, at) => rawHeaders[at + 1]?.includes('/evil')).map(name => name.toLowerCase()), ['x-other'])
     })
   }
 })
