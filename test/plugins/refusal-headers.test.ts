@@ -104,6 +104,28 @@ t.test('The headers of a refusal stand on the answer, whoever handles the error,
   t.equal(seen(await client.inject(app, '/0')), '200 no challenge no nonce', 'the twin: with the nonce')
 })
 
+t.test('What the app itself says of caching stays where the request passes after its refusal.', async t => {
+  const { app } = await start(t, app => {
+    app.register(async scope => {
+      scope.addHook('onRequest', async (_request, reply) => {
+        reply.header('cache-control', 'no-store')
+      })
+      scope.get('/before', async request => {
+        await refusalOf(request)
+        return 'open'
+      })
+    })
+    app.get('/after', async (request, reply) => {
+      await refusalOf(request)
+      return reply.header('cache-control', 'private').send(new Blob(['open']).stream())
+    })
+  })
+  for (const [url, expected] of [['/before', 'no-store'], ['/after', 'private']] as const) {
+    const { statusCode, headers } = await app.inject(url)
+    t.strictSame([statusCode, headers['cache-control']], [200, expected], url)
+  }
+})
+
 t.test('A guard before the handler leaves its headers to whatever handles errors there.', async t => {
   const { app, client } = await start(t, app => {
     app.register(async scope => {
