@@ -353,8 +353,10 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
   t.equal(asked.forms.length, before)
   const bound = issuer.token({ cnf: client.cnf })
   const proof = () => client.proof({ url: `${asked.url}/api/private`, token: bound })
-  asked.answer = { active: true, cnf: client.cnf }
-  t.equal((await callDpop(asked, bound, proof())).status, 200, 'the binding of the token')
+  for (const more of [{ cnf: client.cnf }, { token_type: 'DPoP' }]) {
+    asked.answer = { active: true, ...more }
+    t.equal((await callDpop(asked, bound, proof())).status, 200, 'the binding of the token')
+  }
   for (const cnf of [{ jkt: (await createDpopClient()).jkt }, {}, null, 'jkt']) {
     // Another token each time: a refusal is kept.
     const other = issuer.token({ jti: JSON.stringify(cnf), cnf: client.cnf })

@@ -28,6 +28,7 @@ for (const [name, { createSignerFinder }] of Object.entries(JWT_TOOLS)) {
       t.equal(verify(token, made.publicKey, alg), false, `${alg}, which the token does not name`)
     }
     t.equal(verify('no token', made.publicKey, 'RS256'), false)
+    t.match(new Error('of the app').stack, /jwt-signature/, 'errors of the app keep their stacks')
   })
 }
 

@@ -97,3 +97,39 @@ t.test('A fault of the revocations is thrown, or rejects, whether the token is k
   t.hasStrict(verifier.known(text), { text })
   await t.rejects(verify(), { message: 'a fault' })
 })
+
+t.test('A token of a withdrawn key is not trusted, however current the answer about it is, nor beyond the answer', async t => {
+  const [states, text] = [{ isKeyTrusted: true, isCurrent: true }, encodeJws({ alg: 'RS256' }, {
+    iss: ISSUER,
+    sub: 'u',
+    aud: 'one',
+    exp: NOW + 60
+  }, () => Buffer.from('x'))]
+  const issuer = {
+    issuer: ISSUER,
+    dpopMode: 'ALLOWED',
+    scopeClaims: ['scope'],
+    keys: { candidates: () => [KEY], isTrusted: () => states.isKeyTrusted },
+    rules: {
+      issuer: ISSUER,
+      audiences: ['one'],
+      profile: 'any',
+      algs: ['RS256'],
+      audienceClaim: 'aud',
+      clockToleranceSeconds: 5,
+      bindings: ['jkt']
+    },
+    introspection: { covers: 'jwt', inquiry: { confirm: async () => ({ isCurrent: () => states.isCurrent }) } }
+  } as unknown as TokenIssuer
+  const verifier = createJwtVerifier({
+    issuers: createIssuerTable([issuer]),
+    findSigner: () => KEY,
+    verified: createVerifiedTokens(),
+    clockToleranceSeconds: 5
+  })
+  const token = await verifier.verify(text, 'Bearer', undefined, NOW)
+  for (const [isKeyTrusted, isCurrent] of [[true, true], [false, true], [true, false]] as const) {
+    Object.assign(states, { isKeyTrusted, isCurrent })
+    t.equal(token.isTrusted(), isKeyTrusted && isCurrent)
+  }
+})
