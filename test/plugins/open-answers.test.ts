@@ -1,3 +1,4 @@
+import { constants } from 'node:http2'
 import t from 'tap'
 import { TokenEndedError } from '../../lib/guard/request-auth.ts'
 import { createOpenAnswers, type OpenAnswer } from '../../plugins/auth/open-answers.ts'
@@ -62,6 +63,21 @@ t.test('A completed answer is no longer watched', async t => {
   clock.look!()
   t.strictSame(answers.state(), { open: 0, ended: 0 })
   t.equal(clock.look, undefined)
+})
+
+t.test('Over HTTP/2 the stream says whether the client has gone, and is closed at the end', async t => {
+  for (const isGone of [true, false]) {
+    const { answers, clock, response, end } = start()
+    const codes: number[] = []
+    const stream = { destroyed: false, close: (code: number) => codes.push(code) }
+    Object.assign(response, { stream })
+    clock.look!()
+    stream.destroyed = isGone
+    clock.look!()
+    t.equal(answers.state().open, isGone ? 0 : 1)
+    end()
+    t.strictSame([codes, response.destroyed], [isGone ? [] : [constants.NGHTTP2_CANCEL], false])
+  }
 })
 
 t.test('An answer that is left while it is watched is not ended', async t => {
