@@ -345,6 +345,17 @@ function createShares () {
   return { shares, add }
 }
 
+t.test('a key has its share exactly, whenever its records came', async t => {
+  const { shares, add } = createShares()
+  const [c, d] = [0x12345678, 0x9abcdef]
+  add(1 << 20, 1 << 8, START + 10, START)
+  for (let n = 0; n < 49; n++) add(c, d, START + 1000, START)
+  for (let n = 0; n < 50; n++) add(c, d, START + 1000, START + 20)
+  t.equal(shares.isSpent(c, d, START + 20), false, 'one is left')
+  add(c, d, START + 1000, START + 20)
+  t.equal(shares.isSpent(c, d, START + 20), true)
+})
+
 t.test('tables are read only for a key that comes near its share, each once, one for each record', async t => {
   const { shares, add } = createShares()
   t.strictSame(
