@@ -46,6 +46,7 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
   await fetch(`${url}/api/public`, { headers: bearer })
   await fetch(`${url}/made/up`)
   await fetch(`${url}/made/up/too`, { headers: bearer })
+  await fetch(`${url}/%zz`)
 
   const text = await scrape()
   const counts: ReadonlyArray<readonly [labels: string, count: number]> = [
@@ -55,7 +56,8 @@ t.test('Requests are counted by route pattern, method, status and scheme', async
     ['method="GET",route="/api/private",status="401",scheme="none",end="answered"', 1],
     ['method="HEAD",route="/api/private",status="200",scheme="bearer",end="answered"', 1],
     ['method="GET",route="/api/public",status="200",scheme="none",end="answered"', 1],
-    ['method="GET",route="unknown",status="404",scheme="none",end="answered"', 2]
+    ['method="GET",route="unknown",status="404",scheme="none",end="answered"', 2],
+    ['method="GET",route="unknown",status="400",scheme="none",end="answered"', 1]
   ]
   for (const [labels, count] of counts) t.equal(valueOf(text, `holdfast_requests_total{${labels}}`), count, labels)
   t.equal(
