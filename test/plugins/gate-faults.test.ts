@@ -1237,7 +1237,8 @@ t.test('A small answer passes unchanged, whatever it lacks.', async t => {
   const { send, url: base, head } = await startSite(t, {}, ({ url }, response) => {
     if (url === '/open/hints') {
       response.socket!.write(
-        'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\nSet-Cookie: a=1' +
+        'HTTP/1.1 104 Another\r\nLink: </b>\r\n\r\n' +
+          'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 5\r\nX-Hint: a\r\nSet-Cookie: a=1' +
           '\r\nSet-Cookie: b=2\r\n\r\n'
       )
     }

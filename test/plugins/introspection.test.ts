@@ -368,6 +368,7 @@ t.test('A JWT that was revoked is refused, and so is one that the answer contrad
       'DPoP',
       `another binding: ${JSON.stringify(cnf)}`
     )
+    t.hasStrict(asked.log.filter(({ reason }) => reason).at(-1), { claim: 'cnf' })
   }
 })
 

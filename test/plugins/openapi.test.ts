@@ -258,7 +258,8 @@ t.test('All that a route requires is in its description, and for programs in an 
   )
   const { body: page, headers } = await app.inject('/docs')
   t.match(headers, {
-    'content-security-policy': /^default-src 'none';style-src 'sha256-[^']{44}';base-uri 'none';/,
+    'content-security-policy':
+      /^default-src 'none';style-src 'sha256-[^']{44}';base-uri 'none';form-action 'none';frame-ancestors 'none'$/,
     'cross-origin-resource-policy': /^cross-origin$/,
     'x-frame-options': /^DENY$/
   })
