@@ -84,7 +84,9 @@ const binary: Look = (node, change) => {
   const { left, right, operatorToken } = node
   const [operator, near, opposite] = OPERATORS.get(operatorToken.kind) ?? []
   // A whole condition is made true and false already: its opposite shows nothing more.
-  if (operator && near && !(operator === 'equality' && isCondition(node))) change(operator, operatorToken, near)
+  if (operator && near && !(operator === 'equality' && isCondition(node)) && !(operator === 'boundary' && isClock(node))) {
+    change(operator, operatorToken, near)
+  }
   if (operator && opposite && !isCondition(node)) change(operator, operatorToken, opposite)
   const neutral = { [K.AmpersandAmpersandToken]: 'true', [K.BarBarToken]: 'false' }[operatorToken.kind as number]
   if (neutral) { for (const side of [left, right]) if (!isSameKind(side, node)) change('operand', side, neutral) }
@@ -110,7 +112,7 @@ const literal: Look = (node, change) => {
     if (textOf(node.initializer) !== 'undefined') change('member', node.initializer, 'undefined')
   }
   if (ts.isNumericLiteral(node) && !isKey(node) && !isLimit(node)) {
-    change('number', node, String(Number(node.text) + 1))
+    change('number', node, String(isTime(node) ? Number(node.text) * 2 : Number(node.text) + 1))
   }
   // The others are changed in place. An object of one property is changed as a whole.
   if (ts.isShorthandPropertyAssignment(node) && node.parent.properties.length > 1 && !isTarget(node.parent)) {
@@ -255,6 +257,20 @@ function isLimit ({ parent: call, text }: ts.NumericLiteral) {
   if (!ts.isCallExpression(call) || !/\bsplit$/.test(textOf(call.expression))) return false
   const { parent } = call
   return ts.isElementAccessExpression(parent) && Number(textOf(parent.argumentExpression)) < Number(text)
+}
+
+/** The value of a constant of milliseconds or seconds: one more is no fault, twice the time is one. */
+function isTime (node: ts.NumericLiteral) {
+  let whole: ts.Node = node
+  while (ts.isBinaryExpression(whole.parent)) whole = whole.parent
+  const { parent } = whole
+  return (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)) && Number(node.text) > 1 &&
+    /(?:_MS|Ms|_SECONDS|Seconds)$/.test(textOf(parent.name))
+}
+
+/** A comparison with a clock that has fractions of a millisecond: nothing is ever equal to it. */
+function isClock (node: ts.Node) {
+  return /\bsteadyMs\(\)|\bperformance\.now\(\)/.test(textOf(node))
 }
 
 /** The left side of an assignment. */
