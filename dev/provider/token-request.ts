@@ -19,9 +19,7 @@ export async function takeAudience (context: Context, next: () => Promise<void>)
   const text = await readAtMost(context.req, MAX_BYTES)
   if (text === undefined) return refuse(context, 413, 'the body is too large')
   try {
-    const form = isJson(context) ? formOfJson(text) : new URLSearchParams(text)
-    moveBasicCredentials(context, form)
-    giveBody(context, withResource(form))
+    giveBody(context, withResource(isJson(context) ? formOfJson(text) : new URLSearchParams(text)))
   } catch (error) {
     if (error instanceof BadTokenRequest) return refuse(context, 400, error.message)
     throw error
@@ -56,20 +54,6 @@ function formOfJson (text: string): URLSearchParams {
     if (typeof value !== 'string') throw new BadTokenRequest(`the value of "${name}" is not a string`)
   }
   return new URLSearchParams(Object.fromEntries(entries) as Record<string, string>)
-}
-
-/**
- * A client of the provider has one way to authenticate, so the secret of a client that uses Basic (RFC 6749 section
- * 2.3.1) is moved into the form.
- */
-function moveBasicCredentials ({ req: { headers } }: Context, form: URLSearchParams) {
-  const basic = /^basic +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
-  if (basic === undefined) return
-  const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':', 2)
-  const decode = (text: string) => new URLSearchParams(`x=${text}`).get('x') ?? ''
-  form.set('client_id', decode(id))
-  form.set('client_secret', decode(secret))
-  delete headers.authorization
 }
 
 /** The request has been read, so the provider gets another stream. */

@@ -300,7 +300,8 @@ async function authorize (
 }
 
 const errorOf = (grant: Promise<unknown>) =>
-  grant.then(() => 'none', (error: openid.ResponseBodyError) => error.error)
+  grant.then(() => 'none', (error: openid.ResponseBodyError | openid.WWWAuthenticateChallengeError) =>
+    'error' in error ? error.error : error.cause[0]!.parameters.error)
 
 t.test("A client of one's own logs people in by code and PKCE, as the user that is chosen on the page.", async t => {
   const callback = 'http://localhost:3999/callback'
@@ -367,6 +368,24 @@ t.test("A client of one's own logs people in by code and PKCE, as the user that 
     return headers.get('access-control-allow-origin')
   }))
   t.equal(cors, 'http://localhost:3999', 'a page of the client may call the token endpoint')
+})
+
+t.test('The secret by Basic may have a colon, is asked for by a challenge, and is the only one that is sent.', async t => {
+  const clientSecret = 'a:b:c'
+  const local = await startProvider({ audience, clientSecret })
+  t.teardown(() => local.close())
+  const ask = async (secret: string, more: Record<string, string> = {}) => {
+    const { status, headers } = await fetch(local.tokenEndpoint, {
+      method: 'POST',
+      headers: { authorization: `Basic ${Buffer.from(`${local.clientId}:${secret}`).toString('base64')}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials', ...more })
+    })
+    return [status, headers.get('www-authenticate')?.split(' ', 1)[0]]
+  }
+  t.strictSame(await ask(clientSecret), [200, undefined])
+  t.strictSame(await ask('a%3Ab%3Ac'), [200, undefined], 'as RFC 6749 section 2.3.1 encodes it')
+  t.strictSame(await ask('a'), [401, 'Basic'], 'RFC 6749 section 5.2')
+  t.strictSame(await ask(clientSecret, { client_secret: clientSecret }), [400, undefined], 'section 2.3')
 })
 
 t.test('The manual names each user with the permissions.', async t => {
