@@ -84,7 +84,7 @@ function showVerdict ({ refusal, notChecked }: ToldExplanation, paint: Paint): s
 
 function showAdvice ({ meaning, cause, cure }: Advice, paint: Paint): string {
   return [
-    `${paint('cyan', 'What it means')}   ${meaning}`,
+    `${paint('cyan', 'What it means')}   ${terminalLine(meaning)}`,
     `${paint('cyan', 'Usual cause')}     ${cause}`,
     `${paint('cyan', 'What to do')}      ${terminalLine(cure)}`
   ].join('\n')

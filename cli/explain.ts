@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { SettingsSources } from '../lib/settings/sources.ts'
 import { variables } from '../lib/settings/specs.ts'
 import { flag, list, runTool, splitPair, text, unknownName, type Tool, type World } from './arguments.ts'
@@ -71,6 +72,7 @@ export function explain (argv: readonly string[], world: ExplainWorld): Promise<
       if (url !== undefined && !/^https?:/i.test(URL.canParse(url) ? url : '')) {
         throw new BadUsage(`--url ${url} is not an absolute http or https URL`)
       }
+      if (peer !== undefined && isIP(peer) === 0) throw new BadUsage(`--peer ${peer} is not an IP address`)
       const capture = at < 0 ? await readSource(source, world) : readCurlWords(argv.slice(at + 1))
       if (capture === undefined) throw new BadUsage(NO_REQUEST)
       const settings = Object.fromEntries(set.map(readSetting))

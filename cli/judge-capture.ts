@@ -45,7 +45,7 @@ export async function judgeCapture (
   options: JudgeOptions,
   { env, readFile, tenants, now }: JudgeWorld
 ): Promise<Report> {
-  const { notes, scheme = 'http', answerBody, challenge, nonce } = capture
+  const { notes, scheme = 'http', status = 0, answerBody, challenge, nonce } = capture
   const url = options.url ?? `${scheme}://${headerOf(capture, 'host')}`
   const tenant = tenantAt(tenants, url)
   const { settings, isKnown } = tenant && isAt(tenant, url)
@@ -68,7 +68,7 @@ export async function judgeCapture (
   const providers = openProviderKeys(settings, sentence => notes.push(sentence))
   opened.push(providers)
   try {
-    const answer = readAnswer({ challenge, body: answerBody })
+    const answer = readAnswer({ challenge, ...status >= 400 && { body: answerBody } })
     const judgement = await judgeRoute(request, capture, options, settings)
     let claims: JsonObject | undefined
     const explanation = await explainRequest(request, {
@@ -141,6 +141,9 @@ async function judgeRoute (
 ): Promise<GateJudgement | undefined> {
   if (scopes !== undefined) return { kind: 'guarded', requirements: scopes.length === 0 ? [] : [{ scope: scopes }] }
   const { method, target } = request
+  const { operators } = settings.revocation ?? {}
+  const isOfOperators = method === 'POST' && target.split('?', 1)[0] === '/revocation/subjects'
+  if (operators && isOfOperators) return { kind: 'guarded', requirements: [{ scope: [operators.scope] }] }
   const route = settings.gate
     ? judgeAtGate(request, body, settings.gate)
     : await lookUpRoute(method, target, settings)

@@ -5,7 +5,7 @@ import { readCurlLine } from './read-curl.ts'
 import { parseJson } from './input.ts'
 
 export const NO_REQUEST =
-  `I found no request here. Copy one in the developer tools of the browser ("Copy as cURL"), or write it yourself:
+  `I found no request here. Copy one in the developer tools of the browser ("Copy as cURL", for bash), or write it yourself:
 
   curl https://api.example/api/private -H 'Authorization: Bearer eyJ...'
 
@@ -22,7 +22,7 @@ export function readCapture (text: string): Capture {
 }
 
 function read (text: string): Capture | undefined {
-  const lines = text.split(/\r?\n/)
+  const lines = text.split(/\r{0,2}\n/)
   if (lines.some(line => /^> ?[!-~]+ \S+ HTTP\/|^\* \[HTTP\/[23]\]/.test(line))) return readCurlOutput(lines)
   if (/^(?:[$>] *)?curl\s/.test(text)) return readCurlLine(text)
   const json = /^[{[]/.test(text) ? parseJson(text) : undefined
@@ -37,7 +37,7 @@ interface HarRequest {
 }
 interface HarEntry {
   request?: HarRequest
-  response?: { status?: unknown, headers?: unknown }
+  response?: { status?: unknown, headers?: unknown, content?: { text?: unknown } }
   startedDateTime?: unknown
 }
 
@@ -72,12 +72,14 @@ function readHar (json: any): Capture | undefined {
   }
   const status = Number(entry.response?.status)
   if (status > 0) capture.status = status
-  const answered = entry.response?.headers
+  const { headers: answered, content } = entry.response ?? {}
+  if (typeof content?.text === 'string') capture.answerBody = content.text
   for (const header of Array.isArray(answered) ? answered : []) {
     readAnswerLine(capture, `${header?.name}: ${header?.value}`)
   }
   const atMs = Date.parse(String(entry.startedDateTime))
-  if (!Number.isNaN(atMs)) capture.at = atMs / 1000
+  // The clock of the service counts, if the answer says its time.
+  if (!Number.isNaN(atMs)) capture.at ??= atMs / 1000
   return capture
 }
 
@@ -102,6 +104,7 @@ function readCurlOutput (lines: readonly string[]): Capture | undefined {
     }
     if (sent !== '') readLine(capture, sent)
     if (line.startsWith('< ')) readAnswerLine(capture, line.slice(2))
+    else if (!line.startsWith('>')) capture.answerBody = `${capture.answerBody ?? ''}${line}\n`
     capture.scheme = isEncrypted ? 'https' : 'http'
   }
   if (requests > 1) capture.notes.push(`There are ${requests} requests: the last one is explained.`)
@@ -144,7 +147,8 @@ const isRequestLine = (line: string) => /^[!-~]+ \S+ HTTP\/\d/.test(line)
 function readLine (capture: Capture, line: string) {
   const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? []
   if (method !== undefined && capture.method === undefined) {
-    Object.assign(capture, { method, target })
+    // Only a whole URL says it.
+    Object.assign(capture, { method, target, scheme: /^https?(?=:\/\/)/.exec(target!)?.[0] })
     return
   }
   const [, name, value = ''] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/.exec(line) ?? []

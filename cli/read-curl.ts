@@ -31,7 +31,9 @@ export function readCurlWords (words: readonly string[]): Capture | undefined {
   })
   const all = (name: string) =>
     [values[name]].flat().filter((value): value is string => typeof value === 'string')
-  const address = [...all('url'), ...positionals].at(0) ?? ''
+  const addresses = [...all('url'), ...positionals]
+  // The value of an option that is not known here has no scheme.
+  const address = addresses.find(word => /^https?:\/\//i.test(word)) ?? addresses[0] ?? ''
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(address) ? address : `http://${address}`
   if (!/^https?:/i.test(url) || !URL.canParse(url)) return undefined
   const capture = blank(true)

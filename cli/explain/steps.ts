@@ -24,7 +24,8 @@ export const STEPS: readonly Step[] = [
       'There is no usable Authorization header: it is missing, repeated or malformed, or its scheme is not accepted',
     compared: ({ message, options }) => [
       ['Authorization lines', show(message.authorizationCount)],
-      ['scheme', show(schemeOf(message.authorization) ?? message.authorization?.split(' ', 1)[0])],
+      // What has no blank behind it may be a token.
+      ['scheme', show(schemeOf(message.authorization) ?? /^[\w-]{1,20}(?= )/.exec(message.authorization ?? '')?.[0])],
       ['accepted schemes', offeredSchemes(options.settings.idp.dpopMode).join(', ')]
     ]
   },

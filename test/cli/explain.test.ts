@@ -281,6 +281,11 @@ t.test('It judges at the time of the capture, else now.', async t => {
   const early = { ...dpop(), at: now + 400 }
   t.equal(reason((await run(OFFLINE, { input: curl('1.1', early) })).text), 'iat_too_old')
   t.equal(reason((await run(OFFLINE, { input: curl('1.1', dpop()) })).text), undefined)
+  const byTheClient = { ...dpop({ iat: now - 400 }), at: now - 400 }
+  t.equal(reason((await run(OFFLINE, { input: har(byTheClient) })).text), undefined)
+  const dated = JSON.parse(JSON.stringify(harEntry(sent(byTheClient))))
+  dated.response.headers.push({ name: 'date', value: new Date(now * 1000).toUTCString() })
+  t.equal(reason((await run(OFFLINE, { input: JSON.stringify(dated) })).text), 'iat_too_old', 'by the clock of the service')
   t.match(
     (await run(OFFLINE, { input: raw(dpop()) })).text,
     containing(`judged at  ${now} (`),
@@ -298,6 +303,15 @@ t.test('The reason in the answer counts, and is compared with the result of the 
       input: form({ ...bearer(), answered: [401, challenge] })
     })
     t.equal(failed(same.text), 'token.aud')
+  }
+  const limited = JSON.stringify({ message: REFUSALS.rate_limited.description })
+  for (const status of [429, 200]) {
+    const parts = { ...bearer(), answered: [status] } as const
+    const entry = harEntry(sent(parts)) as unknown as { response: object }
+    const inHar = JSON.stringify({ ...entry, response: { ...entry.response, content: { text: limited } } })
+    for (const input of [inHar, `${curl('1.1', parts)}\n${limited}`]) {
+      t.equal(reason((await run(OFFLINE, { input })).text), status === 429 ? 'rate_limited' : undefined, 'the body of a refusal')
+    }
   }
   const replayed = `DPoP error="e", error_description="${REFUSALS.proof_replayed.description}", algs="ES256"`
   const { text } = await run(OFFLINE, { input: curl('1.1', { ...dpop(), answered: [401, replayed] }) })
@@ -475,6 +489,13 @@ t.test('The report holds no signature, and nothing that steers a terminal or pas
   t.equal(reason(shown.text), 'token_issuer')
   t.notMatch(shown.text, /[^\P{Cc}\n]|[\u202a-\u202e]/u)
   t.notMatch(shown.text, /^ {2}\u2713 Accepted/m)
+  const files = { 'config.json': JSON.stringify({ gate: { rules: [{ path: '/orders' }] } }) }
+  const unruled = await run(OFFLINE, { input: har(hostile), files })
+  t.equal(reason(unruled.text), 'no_rule')
+  t.notMatch(unruled.text, /[^\P{Cc}\n]|[\u202a-\u202e]/u, 'the rules of a gate neither')
+  const bare = await run(OFFLINE, { input: raw({ lines: [['Authorization', tokenOf()]] }) })
+  t.equal(reason(bare.text), 'scheme_not_offered')
+  t.notMatch(bare.text, /eyJ/, 'a token without a scheme is no scheme')
   t.match((await run(OFFLINE, { input: raw(bearer()), isTTY: true })).text, /\p{Cc}\[32m\u2713/u, 'only our own colour')
 })
 
@@ -487,6 +508,7 @@ t.test('A failure is reported in one line, without a stack.', async t => {
     ['--scop', 'a'],
     ['--url'],
     ['--url', '/api/private'],
+    ['--peer', 'localhost'],
     ['--set', 'DPOP_NONCE'],
     ['--set', 'DPOP_NONSENSE=1'],
     ['--set', 'DPOP_NONCE=sometimes']
@@ -516,6 +538,15 @@ t.test('Revocations are read from the configured store; the memory of a service 
   })
   const inMemory = await run(OFFLINE, config(''))
   t.strictSame([inMemory.code, outcomes(inMemory.text)['token.revocation']], [0, 'not checked'])
+  for (const more of ['', 'gate: { upstream: "http://127.0.0.1:9" }\n']) {
+    const ask = (claims: Overrides, method = 'POST') => {
+      const { lines } = bearer(claims)
+      return run(OFFLINE, { ...config(more), input: curl('1.1', { lines, method, url: 'https://api.example/revocation/subjects?a' }) })
+    }
+    t.equal(reason((await ask({})).text), 'scope_missing', 'it is guarded, at a gate too')
+    t.equal((await ask({ scope: 'revoke' })).code, 0)
+    t.equal(reason((await ask({}, 'GET')).text), undefined, 'only what is posted')
+  }
   const away = `127.0.0.1:${await freePort()}`
   const outage = await run(OFFLINE, config(`  store: redis://:hunter2@${away}\n`))
   t.strictSame([outage.code, outcomes(outage.text)['token.revocation']], [0, 'not checked'])

@@ -49,6 +49,8 @@ t.test('A curl line is read as curl would send it.', async () => {
       '-u me:secret -H "Authorization: Bearer x" a.example',
       '--oauth2-bearer x --oauth2-bearer y a.example',
       '--oauth2-bearer x -u me a.example',
+      '--odd 1 http://a.example',
+      '--odd 1 --url http://a.example http://b.example',
       '-H -X',
       '-X',
       '-sSkLv --compressed --no-buffer a.example',
@@ -163,6 +165,8 @@ t.test('A HAR file is read by the entry that matters.', async () => {
   }))
   json(answered('x', 7))
   json(answered(0, [null, { name: 'Date', value: 'Mon, 21 Sep 2026 14:13:21 GMT' }]))
+  json({ ...to(url), response: { content: { text: 'a' } } })
+  json({ ...to(url), response: { content: { text: 7 } } })
   json({ ...answered('204', [{ name: 'dpop-nonce', value: 'n' }]), startedDateTime: '2026-09-21T14:13:22.500Z' })
 })
 
@@ -170,6 +174,8 @@ t.test('The text of a request is read with its body and its answer.', async () =
   for (
     const text of [
       'GET /a HTTP/1.1',
+      'GET https://a.example/b HTTP/1.1\nHost: a.example',
+      'GET http://a.example/b HTTP/1.1\r\r\nHost: a.example\r\r\nA: 1',
       'GET /a HTTP/1.1 \r\nHost: a\r\n\r\n',
       'POST /a HTTP/1.1\nHost: a\n\n x \n\ny\n',
       'POST /a HTTP/1.1\nHost: a\n\n{}\nHTTP/1.1 204 No Content\nDPoP-Nonce: n',
