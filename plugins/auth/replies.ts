@@ -1,24 +1,38 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { hiddenMember } from '../../lib/base/hidden-member.ts'
 import type { AdmissionOptions } from '../../lib/guard/admission.ts'
+import { hooksAround } from '../../lib/guard/requirement/route-guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
-import { putRefusalHeaders, type AnswerInWaiting } from './refusal-headers.ts'
+import { putRefusalHeaders } from './refusal-headers.ts'
 
 const kReply = Symbol('holdfast.reply')
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** @internal */
-    [kReply]: AnswerInWaiting | null
+    [kReply]: FastifyReply | null
   }
 }
 
-/** A guard in a handler has no reply at hand. */
+/** The reply to a request. A guard in a handler has none at hand. */
+export const replyTo = (request: FastifyRequest): FastifyReply | null => request[kReply]
+
+/** Keeps the reply to each request, before any hook runs: one that the app has added earlier may call a guard. */
 export function keepReplies (app: FastifyInstance): void {
   app.decorateRequest(kReply, null)
-  app.addHook('onRequest', (request, reply, done) => {
+  const keep = (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
     request[kReply] = reply
     done()
-  })
+  }
+  app.addHook('onRequest', keep).after(() => putFirst(app, keep))
+}
+
+/** Moves a hook before all others of a scope, and of the scopes below that are there already. */
+function putFirst (scope: object, hook: unknown) {
+  const { onRequest } = hooksAround(scope) as { readonly onRequest?: unknown[] }
+  onRequest?.sort((one, other) => Number(other === hook) - Number(one === hook))
+  const below = hiddenMember(scope, 'fastify.children')?.value as readonly object[] | undefined
+  below?.forEach(child => putFirst(child, hook))
 }
 
 type Refuse = AdmissionOptions<FastifyRequest>['refuse']
@@ -27,7 +41,7 @@ type Refuse = AdmissionOptions<FastifyRequest>['refuse']
 export function onReplies (refuse: Refuse): Refuse {
   return (request, error, requirement) => {
     const refusal = refuse(request, error, requirement)
-    const { [kReply]: reply } = request
+    const reply = replyTo(request)
     if (reply && refusal instanceof Refusal) putRefusalHeaders(reply, refusal.headers!)
     return refusal
   }

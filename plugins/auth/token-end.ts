@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Decisions } from '../../lib/guard/decisions.ts'
 import type { RequestAuth } from '../../lib/guard/request-auth.ts'
@@ -6,15 +5,13 @@ import { createOpenAnswers, type OpenAnswer, type Link } from './open-answers.ts
 import { markEnd } from '../../server/request-ends.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import type { SharedGuard } from './augmentation.ts'
+import { replyTo } from './replies.ts'
 
-const kResponse = Symbol('holdfast.response')
 const kLink = Symbol('holdfast.link')
 const kAdmitted = Symbol('holdfast.admitted')
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** @internal */
-    [kResponse]: ServerResponse | null
     /** @internal */
     [kLink]: Link<FastifyRequest> | null
     /** The `auth` of its admission. An app may change `request.auth`. @internal */
@@ -37,14 +34,8 @@ export function endWithTokens (
   )
   if (!isRevocable) return { openAnswers, endWithToken: undefined }
   app.addHook('onClose', async () => openAnswers.close())
-  // A guard in a handler has no reply at hand.
-  app.decorateRequest(kResponse, null)
   app.decorateRequest(kLink, null)
   app.decorateRequest(kAdmitted, null)
-  app.addHook('onRequest', (request, reply, done) => {
-    request[kResponse] = reply.raw
-    done()
-  })
   app.addHook('onResponse', (request, _reply, done) => {
     if (request[kLink]) openAnswers.leave(request[kLink])
     done()
@@ -71,7 +62,7 @@ function openAnswerOf (request: FastifyRequest, { routeOf }: Decisions<FastifyRe
   const auth = admitted!
   return {
     request: raw,
-    response: request[kResponse]!,
+    response: replyTo(request)!.raw,
     auth,
     isWebSocket: () => 'ws' in request && request.ws === true,
     onEnd ({ code }) {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import holdfast from '../../packages/holdfast/index.ts'
@@ -162,6 +163,29 @@ t.test('A guard before the handler leaves its headers to whatever handles errors
       path
     )
     t.equal(seen(await client.inject(app, path)), then, `${path}, by a client that takes the nonce`)
+  }
+})
+
+t.test('A hook that the app has added before the guard may call it, and work on.', async t => {
+  const idp = await createTestIssuer()
+  const app = createApp(t)
+  const slow = async (request: FastifyRequest) => {
+    await request.authenticate()
+    // Open answers are looked at four times a second.
+    await delay(600)
+  }
+  app.register(async scope => {
+    scope.addHook('onRequest', slow).get('/below', () => 'in')
+  })
+  app.addHook('onRequest', slow)
+  await app.register(holdfast, { ...idp.options, revocation: {} })
+  app.setErrorHandler((error: Refusal, _request, reply) => reply.code(error.statusCode).send(error.reason))
+  app.get('/', () => 'in')
+  const authorization = `Bearer ${await idp.token()}`
+  for (const url of ['/', '/below']) {
+    const refused = await app.inject(url)
+    t.strictSame([seen(refused), refused.headers['cache-control']], ['401 challenge no nonce', 'no-store'], url)
+    t.equal((await app.inject({ url, headers: { authorization } })).body, 'in', url)
   }
 })
 
