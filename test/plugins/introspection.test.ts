@@ -387,6 +387,13 @@ t.test('An opaque token is known to be good until it expires, or until it is int
   t.ok(expiresAt >= before + 10 && expiresAt <= Date.now() / 1000 + 10, 'the ten seconds of its answer')
 })
 
+t.test('What the answers about opaque tokens hold counts towards the memory of verified tokens', async t => {
+  const asked = await start(t, { IDP_INTROSPECTION: 'opaque' })
+  asked.answer = active({ photo: 'x'.repeat(1e6) })
+  for (let n = 0; n < 40; n++) t.equal((await callBearer(asked, `photo-${n}`)).status, 200)
+  t.equal(asked.app.holdfastGuard.parts.verified.state().entries, 33, 'of 128 MiB, at four bytes for each character')
+})
+
 t.test('Opaque tokens go by the mode of their issuer', async t => {
   const issuers = [{ issuer: 'https://a.example/', dpopMode: 'REQUIRED', introspection: { for: 'opaque' } }, {
     issuer: 'https://b.example/'

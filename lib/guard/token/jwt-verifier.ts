@@ -95,7 +95,8 @@ export function createJwtVerifier (
     const { claims, isCurrent: isTrusted } = await inquiry.claimsOf(text, isStranger, rulesOf(issuer), now)
     // The issuer may leave out `exp`. Then only its answer counts, which expires.
     const expiresAt = claims.exp ?? Math.floor(now) + inquiry.cacheSeconds
-    return createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt })
+    const answerLength = JSON.stringify(claims).length
+    return createVerifiedToken({ text, claims, issuer, isTrusted, expiresAt, answerLength })
   }
 
   /** The last step for every token: JWTs, opaque ones, and those that were verified before. @throws Refusal */

@@ -29,6 +29,8 @@ export interface VerifiedToken {
   readonly dpopMode: DpopMode
   /** Unix seconds. */
   readonly expiresAt: number
+  /** Characters of its claims as JSON, if they come from an answer of its issuer. */
+  readonly answerLength?: number | undefined
   /**
    * Whether the trust in the token still holds: for example, its signing key is still published. Its times are checked
    * elsewhere.
@@ -37,7 +39,7 @@ export interface VerifiedToken {
 }
 
 /** What becomes a verified token. */
-interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'isTrusted'> {
+interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'isTrusted' | 'answerLength'> {
   readonly issuer: Pick<VerifiedToken, 'issuer' | 'dpopMode'> & { readonly scopeClaims: readonly ScopeClaim[] }
   /** Unix seconds. The default is `exp`. */
   readonly expiresAt?: number
@@ -45,7 +47,14 @@ interface VerifiedTokenParts extends Pick<VerifiedToken, 'text' | 'claims' | 'is
 
 /** Makes a verified token. The claims are frozen in place, not copied. */
 export function createVerifiedToken (
-  { text, claims, issuer: { issuer, dpopMode, scopeClaims }, isTrusted, expiresAt = claims.exp }: VerifiedTokenParts
+  {
+    text,
+    claims,
+    issuer: { issuer, dpopMode, scopeClaims },
+    isTrusted,
+    expiresAt = claims.exp,
+    answerLength
+  }: VerifiedTokenParts
 ): VerifiedToken {
   return Object.freeze({
     text,
@@ -56,6 +65,7 @@ export function createVerifiedToken (
     issuer,
     dpopMode,
     expiresAt,
+    answerLength,
     isTrusted
   })
 }
@@ -76,8 +86,8 @@ export function refusedTokenOf (error: Error): VerifiedToken | undefined {
 
 const MAX_TOKENS = 50_000
 const MAX_BYTES = 128 * 1024 * 1024
-// The size of the text, and of the claims parsed from most of it. The claims take about three times as much as the
-// text.
+// The size of the text, and of the claims parsed from most of it, or from an answer. The claims take about three times
+// as much as their text.
 const BYTES_PER_CHARACTER = 4
 const BYTES_PER_ENTRY = 600
 const TAIL_CHARACTERS = 32
@@ -89,7 +99,8 @@ export function createVerifiedTokens (maxTokens = MAX_TOKENS) {
   // With `max` it would take the memory of all entries at once.
   const tokens = new LRUCache<string, VerifiedToken>({
     maxSize: MAX_BYTES,
-    sizeCalculation: ({ text }) => text.length * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
+    sizeCalculation: ({ text, answerLength = 0 }) =>
+      (text.length + answerLength) * BYTES_PER_CHARACTER + BYTES_PER_ENTRY
   })
   let hits = 0
   let misses = 0
