@@ -95,7 +95,7 @@ export function createTransmitter (given: TransmitterOptions) {
   let statusAt = -Infinity
   /** The status that was last told. */
   let reported = 'unknown'
-  /** When the stream is verified next, by the clock that is never set. Undefined until it was. */
+  /** When the stream is verified next, by the clock that is never set. Undefined until it was, since it was found. */
   let verifyMs: number | undefined
 
   const keys = createKeySource({
@@ -206,8 +206,10 @@ export function createTransmitter (given: TransmitterOptions) {
     const isEnough = given.audience !== undefined && (delivery === 'push' || given.endpoint !== undefined)
     if (!own && (isRead || !isEnough)) throw new ProviderFailure('stream_missing')
     stream = factsOf(own, given)
-    const read = own && (await client.readStatus(stream.id) ?? 'enabled')
+    // Events come without it.
+    const read = own && await client.readStatus(stream.id).then((word = 'enabled') => word, () => undefined)
     isFound = true
+    verifyMs = undefined
     setStatus(read, now())
   }
 
@@ -228,11 +230,11 @@ export function createTransmitter (given: TransmitterOptions) {
    * what has become of the stream in silence.
    */
   async function verify ({ id }: ReturnType<typeof factsOf>) {
-    if (verifyMs !== undefined) {
-      if (steadyMs() < verifyMs) return
-      setStatus(await client.readStatus(id), now())
-    }
+    const dueMs = verifyMs
+    if (dueMs !== undefined && steadyMs() < dueMs) return
+    // If something fails, events are polled until then.
     verifyMs = steadyMs() + periodSeconds() * 1000
+    if (dueMs !== undefined) setStatus(await client.readStatus(id), now())
     if (!isVerified()) return
     const state = randomBytes(12).toString('base64url')
     // Once more if news of a clock ahead of ours stood in the store, which was not read yet.

@@ -664,6 +664,23 @@ t.test('The status is read again with each verification, and a stream that was d
   await until('it is known', () => stream.state().status === 'enabled')
 })
 
+t.test('Events are polled although the status of their stream cannot be read, at the start or later', async t => {
+  for (const status of [404, 500]) {
+    const { remote, clock, stored, stream } = await start(t, {
+      prepare (remote) {
+        remote.answers['GET /status'] = [status, {}]
+        serving(remote, { j1: revoked(remote, 'j1') })
+      }
+    })
+    await until('it is stored', () => stored.length > 0)
+    t.equal(stream.state().status, 'unknown')
+    clock.ms += 601_000
+    await until('it is asked for', () => remote.bodies('GET /status').length >= 2)
+    serving(remote, { j2: revoked(remote, 'j2') })
+    await until('it is stored', () => stored.length > 1)
+  }
+})
+
 t.test('Where the clock was ahead at the start and has been set right, a stream is verified and its news count', async t => {
   const { remote, clock, stream, receiver } = await start(t, { wrongMs: 86_400_000 })
   await until('it is verified', () => remote.bodies('POST /verify').length === 1)
