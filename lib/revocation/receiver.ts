@@ -1,5 +1,5 @@
 import { timingSafeEqual, hash } from 'node:crypto'
-import type { SignerFinder, SignerKeys } from '../guard/jose/signed-jwt.ts'
+import type { SignerFinder } from '../guard/jose/signed-jwt.ts'
 import { effectsOf, eventName, VERIFICATION, type EventOutcome } from './effects.ts'
 import type { RevocationEntry } from './entry.ts'
 import { logoutEntries, readLogoutForm, type LogoutRules } from './logout-token.ts'
@@ -11,6 +11,7 @@ import {
   readSet,
   unknownIssuer,
   verifySetSignature,
+  type SenderKeys,
   type SetRules,
   type UnverifiedSet
 } from './security-event-token.ts'
@@ -21,7 +22,7 @@ export interface EventSender {
   readonly name: string
   readonly setRules: SetRules
   readonly subjectRules: Parameters<typeof effectsOf>[1]
-  readonly keys: SignerKeys
+  readonly keys: SenderKeys
   /** The whole value of the Authorization header of a push, or undefined if none is needed. */
   readonly pushAuthorization: string | undefined
   /** Whether a verification of its stream may have this `state`. */

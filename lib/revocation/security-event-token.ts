@@ -8,6 +8,7 @@ import {
   type SignerFinder,
   type SignerKeys
 } from '../guard/jose/signed-jwt.ts'
+import type { KeySource } from '../guard/provider/key-source.ts'
 import { countMembers, isJsonObject, type JsonBounds, type JsonObject } from '../base/json.ts'
 import type { JwsAlg } from '../guard/jose/signature.ts'
 import type { SecurityEvent } from './effects.ts'
@@ -127,14 +128,21 @@ const MAX_TRIED_KEYS = 4
 /** Each key that is tried hashes the whole token. */
 const MAX_TRIED_CHARACTERS = 8 * 1024
 
+/** A set of keys that is older than a token by more may lack its key. */
+const NEW_KEY_SECONDS = 5
+
+/** The keys of a sender, and when they were fetched. */
+export type SenderKeys = SignerKeys & Pick<KeySource, 'state'>
+
 /**
  * Verifies the signature under the first keys of the sender that may be meant. A token beyond 8 KiB is not tried under
  * several keys.
- * @throws SetError invalid_key, or Refusal keys_unavailable if the keys cannot be fetched now
+ * @throws SetError invalid_key; Refusal keys_unavailable if the keys cannot be fetched now, or UndecidedError if they
+ * may not be fetched again yet: forged tokens, which anyone can send, must not cost an event of a new key
  */
 export async function verifySetSignature (
-  { text, header }: UnverifiedSet,
-  keys: SignerKeys,
+  { text, header, claims }: UnverifiedSet,
+  keys: SenderKeys,
   findSigner: SignerFinder
 ): Promise<void> {
   const signer = await signerOf(text, header, keys, (text, candidates, alg) => {
@@ -143,6 +151,9 @@ export async function verifySetSignature (
     }
     return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg)
   })
+  if (signer === 'key_unknown' && claims.iat as number > keys.state().fetchedAt! + NEW_KEY_SECONDS) {
+    throw new UndecidedError('the key of the sender may be newer than those that were fetched')
+  }
   if (typeof signer === 'string') {
     throw new SetError('The signature of the token cannot be verified with a key of its issuer.', 'invalid_key')
   }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
-import { makeIssuerKey, startIssuer } from '../helpers/issuer.ts'
+import { makeIssuerKey, startIssuer, type IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
 import { CAEP, RECEIVER, startRevocation, type Site, type Transmitter } from '../helpers/revocation-site.ts'
 
@@ -271,6 +271,16 @@ t.test('A key that the transmitter has published since is fetched', async t => {
   t.equal((await push(set(transmitter))).status, 202)
   transmitter.keys.push(later)
   t.equal((await push(set(transmitter, { header: { kid: later.kid }, signer: later.privateKey }))).status, 202)
+})
+
+t.test('A key newer than the set is not refused for good while strangers spend what may be fetched', async t => {
+  const { transmitter, push } = await startRevocation(t)
+  const statusOf = async (kid: string, signer: IssuerKey, iat = Math.floor(Date.now() / 1000)) =>
+    (await push(set(transmitter, { header: { kid }, signer: signer.privateKey, claims: { iat } }))).status
+  for (const kid of ['a', 'b', 'c', 'd', 'e']) t.equal(await statusOf(kid, stranger), 400)
+  transmitter.keys.push(later)
+  const soon = Math.floor(Date.now() / 1000) + 7
+  t.strictSame([await statusOf('f', stranger), await statusOf(later.kid, later, soon)], [400, 503])
 })
 
 t.test('Without the section none of the endpoints exists, and each exists only if it is configured', async t => {
