@@ -131,8 +131,10 @@ function keepUser (app: FastifyInstance) {
 /** Hooks often set the header by `request.headers`, such as from a cookie. It is not the line that the guard reads. */
 function warnOfChanged (app: FastifyInstance): (request: FastifyRequest, message: Message) => void {
   let isWarned = false
-  return ({ headers }, { authorization }) => {
-    if (isWarned || headers.authorization === authorization) return
+  return ({ headers }, { authorization: line }) => {
+    // A line that a hook has added is not among the headers.
+    const { authorization = line } = headers
+    if (isWarned || authorization === line) return
     isWarned = true
     app.log.warn(
       'A hook has changed request.headers.authorization, which the guard does not read: it reads raw lines. To add ' +

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Metric, Registry } from 'prom-client'
-import { schemeOf, type AuthScheme } from '../lib/guard/credentials.ts'
+import { schemeSent, type AuthScheme } from '../lib/guard/credentials.ts'
 import { METRICS, type MetricSources, type MetricSpec } from '../lib/report/metrics/catalog.ts'
 import { createRequestTally } from '../lib/report/metrics/tallies.ts'
 
@@ -104,6 +104,6 @@ export function shareResult<Result> (
   }
 }
 
-function schemeUsed ({ auth, headers }: FastifyRequest, status: number): AuthScheme | undefined {
-  return auth?.scheme ?? ([401, 429, 503].includes(status) ? schemeOf(headers.authorization) : undefined)
+function schemeUsed ({ auth, raw }: FastifyRequest, status: number): AuthScheme | undefined {
+  return auth?.scheme ?? ([401, 429, 503].includes(status) ? schemeSent(raw) : undefined)
 }

@@ -1,4 +1,4 @@
-import type { Message } from './message.ts'
+import { Message, receivedFrom, type ReceivedRequest } from './message.ts'
 import { Refusal } from '../refusal.ts'
 
 /** The two schemes that carry an access token here: RFC 6750 section 2.1 and RFC 9449 section 7.1. */
@@ -51,6 +51,11 @@ export function schemeOf (authorization: string | undefined): AuthScheme | undef
   const end = authorization.indexOf(' ')
   const name = (end === -1 ? authorization : authorization.slice(0, end)).toLowerCase()
   return name === 'bearer' ? 'Bearer' : name === 'dpop' ? 'DPoP' : undefined
+}
+
+/** The same of a request, by its raw lines: an app may add one there, or change `headers`. */
+export function schemeSent (raw: ReceivedRequest): AuthScheme | undefined {
+  return schemeOf(new Message(receivedFrom(raw)).authorization)
 }
 
 /** @throws Refusal authorization_malformed */

@@ -21,12 +21,8 @@ export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'
  * @param rawHeaders names and values in turn
  */
 export function linesOf (rawHeaders: readonly string[], name: string): string[] {
-  const values: string[] = []
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const other = rawHeaders[i]!
-    if (other.length === name.length && other.toLowerCase() === name) values.push(rawHeaders[i + 1]!)
-  }
-  return values
+  const isNamed = (other: string) => other.length === name.length && other.toLowerCase() === name
+  return rawHeaders.filter((_value, at) => at % 2 === 1 && isNamed(rawHeaders[at - 1]!))
 }
 
 /**

@@ -1,4 +1,4 @@
-import { schemeOf } from './credentials.ts'
+import { schemeSent } from './credentials.ts'
 import type { Nonces } from './dpop/nonces.ts'
 import { Refusal, type RefusalReason } from '../refusal.ts'
 import type { RouteGuard } from './requirement/route-guard.ts'
@@ -55,7 +55,7 @@ export function createRefuser<Request extends RefusableRequest> (
     )
     decisions.refused(request, { reason, status, isObserved, token: refusedTokenOf(error) })
     const headers = challenges(reason, {
-      scheme: schemeOf(request.raw.headers.authorization),
+      scheme: schemeSent(request.raw),
       requirement,
       guard: guardOf?.(request),
       nonce: nonces?.current(now()),

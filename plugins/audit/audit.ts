@@ -1,6 +1,6 @@
 import { hiddenMember } from '../../lib/base/hidden-member.ts'
 import { createDecisionLine } from '../../lib/report/audit/decision-line.ts'
-import { schemeOf } from '../../lib/guard/credentials.ts'
+import { schemeSent } from '../../lib/guard/credentials.ts'
 import { createPrivateNote, verifiedTokenOf, type AdmissibleRequest } from '../../lib/guard/admission.ts'
 import type { Decisions, RefusedBecause } from '../../lib/guard/decisions.ts'
 import { readPseudonymKey } from '../../lib/settings/secret.ts'
@@ -37,12 +37,12 @@ export async function openAudit<Request extends AdmissibleRequest> (
   const arrivals = createPrivateNote<ReturnType<typeof arrival>>()
 
   const write = (request: Request, because?: RefusedBecause) => {
-    const { raw: { headers }, auth } = request
+    const { raw, auth } = request
     sink.write(describe({
       ...decisions.routeOf(request),
       // No hook sees a request that cannot be routed.
       ...arrivals.get(request) ?? arrival(request),
-      scheme: auth?.scheme ?? schemeOf(headers.authorization),
+      scheme: auth?.scheme ?? schemeSent(raw),
       token: verifiedTokenOf(request) ?? because?.token
     }, because))
   }

@@ -166,6 +166,7 @@ t.test('The guard leaves the names of plugins to the app.', async t => {
 t.test('A token of a cookie is read from the raw line that a hook adds, and a changed header is warned of once.', async t => {
   const idp = await createTestIssuer()
   const cookie = `Bearer ${await idp.token({ sub: 'ann' })}`
+  const old = `DPoP ${await idp.expiredToken()}`
   for (const isRaw of [true, false]) {
     const warnings: string[] = []
     const app = createApp(t, {
@@ -175,14 +176,19 @@ t.test('A token of a cookie is read from the raw line that a hook adds, and a ch
       }
     })
     app.addHook('onRequest', async request => {
-      if (isRaw) request.raw.rawHeaders.push('Authorization', cookie)
+      if (request.url === '/old') request.raw.rawHeaders.push('Authorization', old)
+      else if (isRaw) request.raw.rawHeaders.push('Authorization', cookie)
       else request.headers.authorization = cookie
     })
     await app.register(holdfast, idp.options)
     app.get('/me', { onRequest: app.authenticate() }, seen)
     app.get('/guest', { onRequest: app.require({ optional: true }) }, seen)
+    app.get('/old', { onRequest: app.authenticate() }, seen)
     warnings.length = 0
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    const { status, headers } = await fetch(`${url}/old`)
+    t.equal(status, 401)
+    t.match(headers.get('www-authenticate'), /^Bearer, DPoP error="invalid_token"/, 'on the scheme of the line')
     const answers = []
     for (const path of ['/me', '/guest', '/me']) answers.push(await fetch(url + path))
     t.strictSame(answers.map(({ status }) => status), isRaw ? [200, 200, 200] : [401, 200, 401])
