@@ -157,11 +157,6 @@ const routes: FastifyPluginAsync = async app => {
     const coding = raw.headers['transfer-encoding']
     // RFC 9112 section 6.1: the upstream would not learn of another coding, which holds for one connection only.
     if (!/^(?:chunked)?$/i.test(coding ?? '')) throw app.httpErrors.notImplemented('The transfer coding is unknown.')
-    // The same section: who forwarded it may have taken what follows for the next request.
-    if (coding !== undefined && raw.httpVersion === '1.0') {
-      const headers = { connection: 'close' }
-      throw app.httpErrors.createError(400, 'A request of HTTP/1.0 has no transfer coding.', { headers })
-    }
   }
 
   /**

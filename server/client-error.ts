@@ -26,10 +26,20 @@ export function refuseConnect (this: Server, _request: IncomingMessage, socket: 
   else this.emit('clientError', Object.assign(new Error('CONNECT'), { code: 'CONNECT' }), socket)
 }
 
-/** Refuses a request of HTTP/1.1 that names no host (RFC 9112 section 3.2). By itself, Node answers without a body. */
-export function refuseHostless ({ socket }: IncomingMessage): void {
+/**
+ * The code of a fault that Node's parser lets pass: HTTP/1.1 without a host (RFC 9112 section 3.2), or HTTP/1.0 with a
+ * transfer coding, where who forwarded it may have taken what follows for the next request (section 6.1).
+ */
+export function faultOf ({ httpVersion, headers }: IncomingMessage): string | undefined {
+  if (httpVersion === '1.1') return headers.host === undefined ? 'HOST_MISSING' : undefined
+  return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined ? 'CODING_UNEXPECTED' : undefined
+}
+
+/** Refuses a request with such a fault, and ends its connection. */
+export function refuseFaulty (request: IncomingMessage): void {
+  const { socket } = request
   const { server } = socket as Socket & { readonly server: Server }
-  server.emit('clientError', Object.assign(new Error('no Host'), { code: 'HOST_MISSING' }), socket)
+  server.emit('clientError', Object.assign(new Error('fault'), { code: faultOf(request) }), socket)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
-import { refuseHostless } from './client-error.ts'
+import { faultOf, refuseFaulty } from './client-error.ts'
 import { owedAnswer } from './node-members.ts'
 
 /** The number of requests of one connection that may wait behind the answer that it owes. Node has no limit. */
@@ -63,8 +63,8 @@ export function createAnswerOrder (): InTurn {
   }
 
   return handler => (request, response) => {
-    const { socket, httpVersion, headers } = request
-    const handle = httpVersion === '1.1' && headers.host === undefined ? refuseHostless : handler
+    const { socket } = request
+    const handle = faultOf(request) ? refuseFaulty : handler
     // RFC 9112 section 9.6: nothing follows the last answer. Node still gives what it has read.
     if (socket.destroyed || socket.writableEnded) return
     if (response.socket) return handle(request, response)
