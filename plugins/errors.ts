@@ -6,7 +6,6 @@ import { GateError } from '../lib/gate/gate-error.ts'
 import { rpcErrorBody } from '../lib/gate/rpc-error.ts'
 import { errorBody, Refusal, refusalBodies, type ErrorBodyForm } from '../lib/refusal.ts'
 import { UpstreamError } from '../lib/gate/upstream/answer.ts'
-import { endGently } from '../server/connections.ts'
 import { statusOfClientError, type ClientError } from '../server/client-error.ts'
 import { UNROUTABLE } from '../server/request-ends.ts'
 
@@ -28,7 +27,6 @@ export default fp(async (app: FastifyInstance) => {
 
   app.setErrorHandler((error: (FastifyError & { headers?: Record<string, string> }) | Refusal, request, reply) => {
     const status = statusOf(error)
-    if (request.raw.complete === false) endGently(request.raw)
     // A request without a route is answered as unknown, whatever is wrong with its body.
     if (request.is404 && status < 500) return answer(reply, form, 404, UNKNOWN)
     if (error.headers) reply.headers(error.headers)

@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { endUnlessComplete } from '../server/connections.ts'
 import { endOf, UNROUTABLE } from '../server/request-ends.ts'
 import type { RequestEnd } from '../lib/report/metrics/tallies.ts'
 
@@ -62,7 +61,6 @@ export default fp(async app => {
   })
   // It comes before, if there is an answer. `writableFinished` also counts what waits on the connection for others.
   app.addHook('onResponse', (request, reply, done) => {
-    if (request.raw.complete === false) endUnlessComplete(request.raw)
     end(request, reply, !reply.raw.errored)
     done()
   })

@@ -1,6 +1,7 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { nextTick } from 'node:process'
+import { hasBody } from '../lib/guard/message.ts'
 import { faultOf, refuseFaulty } from './client-error.ts'
 import { owedAnswer } from './node-members.ts'
 
@@ -67,7 +68,7 @@ export function createAnswerOrder (): InTurn {
     const handle = faultOf(request) ? refuseFaulty : handler
     // RFC 9112 section 9.6: nothing follows the last answer. Node still gives what it has read.
     if (socket.destroyed || socket.writableEnded) return
-    if (response.socket) return handle(request, response)
+    if (response.socket) return begin()
     const waiting = waitingOn.get(socket) ?? startWaiting(socket)
     const bytes = sizeOf(request)
     if (waiting.count === MAX_WAITING || allBytes + bytes > MAX_WAITING_BYTES) {
@@ -79,9 +80,14 @@ export function createAnswerOrder (): InTurn {
       count(waiting, -1, -bytes)
       // Node has more to do before the answer may begin.
       nextTick(() => {
-        if (!socket.destroyed) handle(request, response)
+        if (!socket.destroyed) begin()
       })
     })
+
+    function begin () {
+      if (hasBody(request)) outliveBody(request, response)
+      handle(request, response)
+    }
   }
 }
 
@@ -90,28 +96,24 @@ function sizeOf ({ url, rawHeaders, headers }: IncomingMessage): number {
   return rawHeaders.reduce((bytes, text) => bytes + text.length, url!.length) + Math.min(body, MAX_BODY_BYTES)
 }
 
-/** Ends a connection that goes on sending a body of which nothing is read any more, unless the body ends soon. */
-export function endUnlessComplete (request: IncomingMessage): void {
-  const { socket } = request
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  const stop = () => {
-    clearTimeout(timer)
-    socket.off('close', stop)
-  }
-  request.once('end', stop)
-  socket.once('close', stop)
-}
-
 /**
- * Has the answer to a request whose body has not come reach its client, also if it ends the connection: what comes on a
- * connection that is closed at once has the system discard what the client has not read.
+ * Has an answer reach its client although the body of the request has not come, also if it ends the connection: what
+ * comes on a connection that is closed at once has the system discard what the client has not read. Nothing is read of
+ * the body any more, and it must end soon.
  */
-export function endGently (request: IncomingMessage): void {
+function outliveBody (request: IncomingMessage, response: ServerResponse) {
   const { socket } = request
+  const end = () => socket.destroy()
   socket.destroySoon = () => {
+    if (request.complete) return socket.end(end)
     socket.end()
-    request.once('end', () => socket.destroy())
+    request.once('end', end)
   }
+  response.once('finish', () => {
+    if (request.complete) return
+    const timer = setTimeout(end, LINGER_MS).unref()
+    request.once('end', () => clearTimeout(timer))
+  })
 }
 
 /**

@@ -201,8 +201,3 @@ export function namesForClient (headers: AnswerHeaders): string[] {
     !HOP_BY_HOP.has(name) && !isOfConnection(name, ofConnection) && name !== 'dpop-nonce' && name !== '__proto__'
   )
 }
-
-/** Whether a request has a body (RFC 9112 section 6.3). */
-export function hasBody ({ headers }: Pick<ReceivedRequest, 'headers'>): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}

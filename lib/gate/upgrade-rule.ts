@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import { readMessage } from '../guard/message.ts'
+import { hasBody, readMessage } from '../guard/message.ts'
 import { protocolsOf } from './upstream/upgrade.ts'
 import type { UrlSettings } from '../guard/url/base-url.ts'
 import { createRequestUrlResolver } from '../guard/url/request-url.ts'
 import type { GateSettings } from './gate-settings.ts'
-import { hasBody } from './headers.ts'
 import { createRules } from './rules.ts'
 
 /**

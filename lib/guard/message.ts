@@ -40,6 +40,11 @@ export function linesByName (rawHeaders: readonly string[]): Map<string, string[
   return lines
 }
 
+/** Whether a request has a body (RFC 9112 section 6.3). */
+export function hasBody ({ headers }: Pick<ReceivedRequest, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
 /** Whether a browser asks whether a page may send another request (Fetch, section 3.2.2). */
 export function isPreflight ({ method, headers }: Pick<ReceivedRequest, 'method' | 'headers'>): boolean {
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined

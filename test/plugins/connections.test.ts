@@ -2,6 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import dns from 'node:dns'
 import { once } from 'node:events'
 import { connect, type AddressInfo, type Socket } from 'node:net'
+import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { mock } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -188,6 +189,29 @@ t.test('A body that goes on after its answer must end soon, and then its connect
   t.equal(dribbling.text.split('HTTP/1.1 ').length, 2, 'no second answer')
   ending.socket.write(LIVE)
   await until(() => ending.answers() === 2)
+})
+
+t.test('An answer that ends its connection reaches a client that sends all of its body first', async t => {
+  const issuer = await startIssuer(t)
+  const upstream = await startUpstream(t, (_request, response) => {
+    response.end('early')
+  })
+  const GATE = { upstream: upstream.origin, rules: [{ path: '/*', methods: ['POST'], allow: 'anyone' }] }
+  const [service, gate] = [{}, { GATE }].map(values => startApp(t, issuer, values))
+  for (
+    const [running, line, answer] of [
+      [service, 'GET /health/live', /^HTTP\/1.1 200 [^]*connection: close/i],
+      [service, 'POST /none', /^HTTP\/1.1 404 /],
+      [gate, 'PUT /none', /^HTTP\/1.1 404 /],
+      [gate, 'POST /x', /^HTTP\/1.1 200 [^]*early$/]
+    ] as const
+  ) {
+    const socket = connect(Number(new URL((await running!).url).port)).on('error', () => {})
+    const lines = [`${line} HTTP/1.1`, 'Host: x', 'Connection: close', `Content-Length: ${BIG_BYTES}`]
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+    await new Promise(resolve => socket.write(Buffer.alloc(BIG_BYTES), resolve))
+    t.match(await textOf(socket), answer, line)
+  }
 })
 
 t.test('A connection that reads nothing of its answers is ended; one that reads a little now and then gets all of it', async t => {

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { createUpstreamHeaders, hasBody, namesForClient, isWithheldName } from '../../../lib/gate/headers.ts'
+import { createUpstreamHeaders, namesForClient, isWithheldName } from '../../../lib/gate/headers.ts'
+import { hasBody } from '../../../lib/guard/message.ts'
 import {
   createIdentityHeaders,
   isIdentityName,
