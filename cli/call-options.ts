@@ -137,7 +137,8 @@ function join (base: string | undefined, path: string, noTenant: string): string
 
 function checkedUrl (url: string): string {
   if (!URL.canParse(url)) throw new BadUsage(`"${url}" is not a URL`)
-  return url
+  // As it is sent: the proof names it.
+  return new URL(url).href
 }
 
 function requireProvider (

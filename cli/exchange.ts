@@ -1,6 +1,7 @@
 import { validateHeaderValue } from 'node:http'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
+import { proxyUrl } from '../lib/guard/provider/proxies.ts'
 import { asObject, parseJson } from './input.ts'
 
 /** One request and its answer, as they are shown. */
@@ -26,8 +27,9 @@ export async function exchange (
   },
   env: NodeJS.ProcessEnv
 ) {
-  const dispatcher = await wayTo(url, env, addresses)
+  let dispatcher: Dispatcher | undefined
   try {
+    dispatcher = await wayTo(url, env, addresses)
     // fetch would show the value of a header that cannot be sent, and it may be a token.
     for (const [name, value] of Object.entries(headers)) validateHeaderValue(name, value.trim())
     const response = await fetch(url, {
@@ -84,12 +86,16 @@ async function wayTo (
   addresses: Addresses | undefined
 ): Promise<Dispatcher | undefined> {
   const [httpProxy, httpsProxy, noProxy] = ['http_proxy', 'https_proxy', 'no_proxy']
-    .map(name => env[name] ?? env[name.toUpperCase()] ?? '') as [string, string, string]
+    .map(name => env[name] || env[name.toUpperCase()]) as Array<string | undefined>
   const { hostname, port, protocol } = new URL(url)
   const address = addresses?.get(`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`)
-  if (address === undefined && (httpProxy + httpsProxy === '' || isLoopback(url))) return undefined
+  if (address === undefined && ((httpProxy ?? httpsProxy) === undefined || isLoopback(url))) return undefined
   const { Agent, EnvHttpProxyAgent } = await import('undici')
-  if (address === undefined) return new EnvHttpProxyAgent({ httpProxy, httpsProxy, noProxy })
+  if (address === undefined) {
+    // What is undefined it would look for itself.
+    const proxies = { httpProxy: proxyUrl(httpProxy) ?? '', httpsProxy: proxyUrl(httpsProxy) ?? '' }
+    return new EnvHttpProxyAgent({ ...proxies, noProxy: noProxy ?? '' })
+  }
   const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address, family: isIP(address) }])
   return new Agent({ connect: { lookup } })
 }

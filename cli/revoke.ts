@@ -3,7 +3,6 @@ import { flag, runTool, text, type Arguments, type Tool } from './arguments.ts'
 import { BadUsage } from './bad-usage.ts'
 import { makeCall, reportFailure } from './call.ts'
 import { readCallOptions, type CallWorld } from './call-options.ts'
-import { tenantAt } from './tenants.ts'
 
 const TOOL = {
   name: 'revoke',
@@ -43,16 +42,16 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
   return runTool(TOOL, argv, world, async ({ values }, paint) => {
     const { env, out } = world
     const { scope, url, undo } = values
-    const { subject, named } = subjectOf(values, world)
-    if (!env['CALL_TOKEN'] && !env['CALL_ISSUER'] && !tenantOf(world)) {
+    if (!env['CALL_TOKEN'] && !env['CALL_ISSUER'] && !world.tenants?.length) {
       throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator')
     }
-    const json = JSON.stringify({ sub_id: subject, undo })
-    const options = readCallOptions(
-      { values: { json, scope, url }, positionals: ['POST', '/revocation/subjects'] },
+    const call = readCallOptions(
+      { values: { json: '{}', scope, url }, positionals: ['POST', '/revocation/subjects'] },
       env,
       world.tenants
     )
+    const { subject, named } = subjectOf(values, issuerIn(env['CALL_TOKEN']) ?? call.issuer)
+    const options = { ...call, payload: JSON.stringify({ sub_id: subject, undo }) }
     const { sent, answer } = await makeCall(options, env, paint)
     if (answer?.status !== 204) return reportFailure(sent, answer, options, world, paint)
     if (answer.headers.get('holdfast-revocation') === 'unmatched') {
@@ -69,12 +68,10 @@ export function revoke (argv: readonly string[], world: CallWorld): Promise<numb
   })
 }
 
-const tenantOf = ({ tenants, env }: CallWorld) => tenantAt(tenants, env['CALL_URL'])
-
 /** The subject identifier (RFC 9493), and the same in words. @throws BadUsage */
 function subjectOf (
   values: Arguments<typeof TOOL.options>['values'],
-  world: CallWorld
+  issuerOfOperator: string
 ): { readonly subject: Readonly<Record<string, string>>, readonly named: string } {
   const names = (Object.keys(SUBJECTS) as Array<keyof typeof SUBJECTS>).filter(name => values[name] !== undefined)
   if (names.length > 1) {
@@ -93,8 +90,8 @@ function subjectOf (
     throw new BadUsage(`--issuer does not go with --${name}: ${is} is named without it, and meant at each issuer`)
   }
   if (!hasIssuer) return { subject: { format, [member]: value }, named: `${is} ${value}` }
-  const iss = values.issuer ?? issuerIn(world.env['CALL_TOKEN']) ?? tenantOf(world)?.issuer
-  if (iss === undefined) throw new BadUsage('say with --issuer who has issued it')
+  const iss = values.issuer ?? issuerOfOperator
+  if (iss === '') throw new BadUsage('say with --issuer who has issued it')
   return { subject: { format, iss, [member]: value }, named: `${is} ${value} of ${iss}` }
 }
 

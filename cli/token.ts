@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { basicCredentials } from '../lib/guard/provider/client-authentication.ts'
+import { documentUrls } from '../lib/guard/provider/provider-document.ts'
 import { exchange, exchangeWithNonce, NoAnswer, readObject, type Addresses } from './exchange.ts'
 
 export type ProofKey = Awaited<ReturnType<typeof createProofKey>>
@@ -87,11 +88,16 @@ async function discover (
   env: NodeJS.ProcessEnv,
   addresses: Addresses | undefined
 ): Promise<{ url: string, usesBasic: boolean }> {
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const answer = await exchange({ method: 'GET', url, addresses }, env)
-  const { token_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = readObject(answer)
-  if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) {
-    return { url: endpoint, usesBasic: !Array.isArray(methods) || !methods.includes('client_secret_post') }
+  let failure = ''
+  for (const url of documentUrls(`${issuer.replace(/\/$/, '')}/`)) {
+    const answer = await exchange({ method: 'GET', url, addresses }, env)
+    const { token_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = readObject(answer)
+    if (answer.status === 200 && typeof endpoint === 'string' && URL.canParse(endpoint)) {
+      const usesBasic = !Array.isArray(methods) || !methods.includes('client_secret_post')
+      return { url: new URL(endpoint).href, usesBasic }
+    }
+    failure ||= `GET ${url}: answered ${answer.status}, with no token_endpoint`
+    if (answer.status !== 404) break
   }
-  throw new NoAnswer(`GET ${url}: answered ${answer.status}, with no token_endpoint`)
+  throw new NoAnswer(failure)
 }

@@ -67,6 +67,8 @@ t.test('A DPoP call binds the token to a fresh key and shows the proof.', async 
   t.equal(code, 0)
   const key = /with a proof of the key ([\w-]+)/.exec(text)?.[1]
   t.match(text, containing(`"jkt": "${key}"`))
+  const odd = await run(local, ['--dpop', '/api/admin/../users/a b{\u00fc}', '--scope', 'read:users'])
+  t.equal(odd.code, 0, 'the proof names the URL as it is sent')
 })
 
 t.test('If the service and the provider require nonces, each gets its own.', async t => {
@@ -203,6 +205,21 @@ t.test('A provider that takes the secret only in a header gets it there, and it 
   t.notMatch(text, /[^\P{Cc}\n]/u, 'and an answer does not steer the terminal')
 })
 
+t.test('A token endpoint is found by RFC 8414, too, and shown as it is called.', async t => {
+  const asked: string[] = []
+  const server = createServer(({ url = '', headers: { host } }, response) => {
+    asked.push(url)
+    if (url.startsWith('/token')) return response.end('{"access_token":"opaque"}')
+    response.writeHead(url === '/.well-known/oauth-authorization-server/a' ? 200 : 404)
+    response.end(JSON.stringify({ token_endpoint: `http://${host}/token\u001b[2J` }))
+  })
+  const issuer = `http://127.0.0.1:${await listen(t, server)}/a/`
+  const { code, text } = await run(undefined, [`${local.url}/api/public`, '--issuer', issuer, '--client-id', 'a', '--client-secret', 'b'])
+  t.equal(code, 0)
+  t.strictSame(asked, ['/a/.well-known/openid-configuration', '/.well-known/oauth-authorization-server/a', '/token%1B[2J'])
+  t.notMatch(text, /[^\P{Cc}\n]/u)
+})
+
 t.test('A token endpoint that is no URL is none.', async t => {
   const server = createServer((_, response) => response.end('{"token_endpoint":"token"}'))
   const issuer = `http://127.0.0.1:${await listen(t, server)}`
@@ -220,6 +237,12 @@ t.test('--resolve names the address of a host, and a Host line is refused.', asy
   t.teardown(() => proxy.close())
   env.HTTP_PROXY = proxy.url
   t.equal((await ask('--resolve', 'api.example:1:127.0.0.1')).code, 0, 'by a proxy')
+  Object.assign(env, { HTTP_PROXY: new URL(proxy.url).host, http_proxy: '' })
+  t.equal((await ask()).code, 0, 'a proxy without its scheme, as curl takes it; an empty variable is none')
+  env.HTTP_PROXY = 'ftp://127.0.0.1:1'
+  t.equal((await ask()).code, 1, 'no proxy')
+  env.HTTP_PROXY = proxy.url
+  proxy.tunnels.pop()
   for (const host of ['localhost', '127.0.0.1']) {
     t.equal((await run(undefined, [`http://${host}:${port}/api/public`], env)).code, 0, host)
   }

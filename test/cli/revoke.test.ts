@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import t from 'tap'
 import { revoke } from '../../cli/revoke.ts'
 import type { Tenant } from '../../cli/tenants.ts'
@@ -7,6 +8,7 @@ import { startApp } from '../helpers/app.ts'
 import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
 import { startIssuer } from '../helpers/issuer.ts'
+import { listen } from '../helpers/listen.ts'
 import { recordedRun } from '../helpers/shown.ts'
 const recorded = recordedOutputs(t, import.meta.filename)
 
@@ -104,6 +106,30 @@ t.test('A success is a sentence, and a refusal is explained.', async t => {
   t.match(ended, { code: 0, text: /^Revoked/ }, 'the twin: a line break at its end')
   const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })
   t.match(refused, { code: 1, text: /Refused: scope_missing/ })
+})
+
+t.test('The subject is of the issuer whose token is sent.', async t => {
+  const named: unknown[] = []
+  const server = createServer((request, response) => {
+    const at = `http://${request.headers.host}`
+    if (request.url === '/.well-known/openid-configuration') return response.end(JSON.stringify({ token_endpoint: `${at}/token` }))
+    if (request.url === '/token') return response.end('{"access_token":"t"}')
+    let text = ''
+    request.on('data', part => {
+      text += part
+    }).on('end', () => {
+      named.push(JSON.parse(text).sub_id.iss)
+      response.writeHead(204).end()
+    })
+  })
+  const url = `http://127.0.0.1:${await listen(t, server)}`
+  const tenantOf = (url: string) => ({ pid: 1, url, issuer: url, audience: 'a', clientId: 'c', clientSecret: 's', settings: {} })
+  const tenants = [tenantOf('http://127.0.0.1:1'), tenantOf(url)]
+  const foreign = { CALL_ISSUER: url, CALL_CLIENT_ID: 'c', CALL_CLIENT_SECRET: 's' }
+  t.equal((await run(['--sub', 'u', '--url', url], {}, undefined, tenants)).code, 0)
+  t.equal((await run(['--sub', 'u'], { ...foreign, CALL_URL: url }, undefined, tenants.slice(0, 1))).code, 0)
+  t.equal((await run(['--sub', 'u', '--url', url], foreign)).code, 0)
+  t.strictSame(named, [url, url, url])
 })
 
 t.test('The packaged command and its page name every tool.', async t => {

@@ -81,7 +81,7 @@ export function createDiscovery (issuer: string, onSpelling: (spelled: string) =
      * @throws ProviderFailure, TypeError for an issuer whose documents may not be fetched
      */
     async read<T> (session: ProviderSession, read: (document: JsonObject) => T | Promise<T>): Promise<T | undefined> {
-      for (const url of documentUrls(issuer)) {
+      for (const url of documentUrls(parseIssuer(issuer))) {
         const answer = await session.send(url)
         if (answer.status !== 404) return readAnswer(answer, body => read(readIssuer(body)))
       }
@@ -96,9 +96,9 @@ export function createDiscovery (issuer: string, onSpelling: (spelled: string) =
  * Where the document of an issuer may be, in the order in which it is sought: OpenID Connect Discovery 1.0 section 4,
  * then RFC 8414, whose name goes between host and path (section 3), and which some providers append all the same
  * (section 5).
+ * @param base the issuer with a slash at its end
  */
-export function documentUrls (issuer: string): ReadonlySet<string> {
-  const base = parseIssuer(issuer)
+export function documentUrls (base: string): ReadonlySet<string> {
   const { origin, pathname } = new URL(base)
   const name = '.well-known/oauth-authorization-server'
   return new Set([

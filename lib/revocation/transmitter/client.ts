@@ -2,7 +2,7 @@ import type { ClientAuthentication } from '../../guard/provider/client-authentic
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { documentUrls, parseDocument, readAnswer, verifyNamedIssuer } from '../../guard/provider/provider-document.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
-import { parseOwnUri } from '../../guard/provider/provider-url.ts'
+import { parseIssuer, parseOwnUri } from '../../guard/provider/provider-url.ts'
 import {
   withSession,
   type ProviderAnswer,
@@ -73,7 +73,7 @@ export function createTransmitterClient (
    */
   async function discoverTokenEndpoint (): Promise<string> {
     let failure: ProviderFailure | undefined
-    for (const url of documentUrls(issuer)) {
+    for (const url of documentUrls(parseIssuer(issuer))) {
       try {
         const answer = await send(url)
         // Some servers forbid what they do not have.
