@@ -10,8 +10,8 @@ function decoded (path: string): string {
   if (!/[^A-Za-z0-9._~/-]/.test(path)) return path
   // Letters whose other case is in ASCII. The router itself only writes lower case.
   return decodeEscapes(path)!.replace(
-    /[%?#*\u017f\u0130]/g,
-    char => char === '\u017f' ? 's' : char === '\u0130' ? 'i' : String.fromCharCode(0xe000 + char.charCodeAt(0))
+    /[%?#*\u017f\u0130\u0131]/g,
+    char => char === '\u017f' ? 's' : char > '\u0100' ? 'i' : String.fromCharCode(0xe000 + char.charCodeAt(0))
   )
 }
 

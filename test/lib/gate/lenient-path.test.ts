@@ -56,7 +56,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     '/'
   ],
   '/dir/': [
-    '/dir', '/dir/', '/d%C4%B0r'
+    '/dir', '/dir/', '/d%C4%B0r', '/d%C4%B1r'
   ],
   '/w/*': [
     '/w', '/w/', '/w/a/b'
@@ -70,7 +70,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
 }
 const NONE = [
   '/n.o/b', '/a/bx', '/a/b//', '/a/.b', '/x', '/x.', '/f-1', '/g/1y/tail', '/BMIX3UP', '/bmix33up', '/cafe/1',
-  '/.well', '/ord%C5%BFers', '/w%C4%B0', '/%C4%B0', '/star%23x', '/a.b/b', '/x%25', '/.a/b'
+  '/.well', '/ord%C5%BFers', '/w%C4%B0', '/w%C4%B1', '/%C4%B0', '/star%23x', '/a.b/b', '/x%25', '/.a/b'
 ]
 
 t.test('A path is taken for that of a rule if any program may read it so, and the closer rule holds', async t => {

@@ -132,7 +132,7 @@ t.test('One path: a spelling for which a lenient router would find a closer rule
       as: '/caf%C3%A9',
       passes: { '/caf%C3%A9': '/caf%C3%A9', '/cafe': '/*' }
     },
-    { rules: ['/café/i', '/*'], refused: ['/caf%C3%A9/%C4%B0'], as: '/café/i', passes: { '/caf%C3%A9/i': '/café/i' } },
+    { rules: ['/café/i', '/*'], refused: ['/caf%C3%A9/%C4%B0', '/caf%C3%A9/%C4%B1'], as: '/café/i', passes: { '/caf%C3%A9/i': '/café/i' } },
     { rules: ['/a%25b', '/*'], refused: ['/A%25B'], as: '/a%25b', passes: { '/a%25b': '/a%25b', '/a%2525b': '/*' } },
     {
       rules: ['/s::x/:id', '/*'],
