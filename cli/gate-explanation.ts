@@ -29,6 +29,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   path_parameter:
     'it has a ; (also as %3B), and without what follows it in the segment, another rule or none would hold, or ' +
     'the segment would be empty, or another rule holds for the path before it',
+  session_segment: 'it has a segment like (S(x)), which ASP.NET drops',
   other_spelling:
     'many frameworks take it for the path of another rule, because they decode escapes, take no note of case, of ' +
     'a suffix (.json), or of a slash at the end. If the upstream tells them apart, gate.exactPaths: true lets it pass',

@@ -11,13 +11,15 @@ const UNCLEAR: ReadonlyArray<readonly [cause: string, form: RegExp]> = [
   ['dot_segment', /\/\.{1,2}(?:;|%3B)/],
   // Without its parameters, such a segment is empty.
   ['path_parameter', /\/(?:;|%3B)/],
+  // ASP.NET drops it, also from the beginning of a longer one: `/(S(x))/a` is `/a` there.
+  ['session_segment', /\/(?:\(|%28)[A-Z](?:\(|%28)/],
   ['slash_escape', /%2F/],
   ['backslash', /%5C/],
   ['control_character', /%(?:[01][0-9A-F]|7F)/]
 ]
 
 /** Matches every path that has one of the forms above, and nearly no other. */
-const SUSPECT = /\/\/|\/\.|\/;|%/
+const SUSPECT = /\/[/.;(]|%/
 
 /**
  * Refuses a path that two parties could read differently, before any rule is chosen.
