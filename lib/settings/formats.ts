@@ -106,6 +106,8 @@ export const FORMATS = {
   'observe-day': text => text === 'off' || endOfDay(text) > 0,
   // Words of other settings are not meant as the name of a file: `./on` is one.
   'audit-target': text => ['off', 'log'].includes(text) || !/^(?:on|off|log|true|false)$/i.test(text),
+  // Text as YAML or a template may make it of `false`: no token would have such a claim.
+  'claim-name': text => !/^(?:on|off|yes|no|true|false)$/i.test(text),
   'rate-limit': text => /^(?:off|[1-9]\d{0,14})$/.test(text),
   // RFC 6749 section 3.3.
   scope: text => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text),

@@ -273,7 +273,7 @@ export const GATE = {
 
 const text = { ...TEXT, allowed: 'any non-empty text' } as const
 const sessionClaim = {
-  anyOf: [PLAIN, { const: false }],
+  anyOf: [{ ...PLAIN, format: 'claim-name' }, { const: false }],
   default: 'sid',
   allowed: 'name of a claim, or false'
 } as const
@@ -310,6 +310,10 @@ export const AUDIT = {
   }
 } as const
 
+/** Formats and members of subjects whose values are compared with a claim that the settings name. */
+const MAPPED =
+  'account, did, email, iss_sub, opaque, phone_number, uri, device, application, tenant, org_unit, group'
+
 export const TRANSMITTER = {
   type: 'object',
   allowed: 'an object with issuer, delivery, and audience or clientId',
@@ -345,9 +349,10 @@ export const TRANSMITTER = {
       about:
         'the claim of access tokens that a subject of a format, or a member of a complex subject, is compared with',
       type: 'object',
+      propertyNames: { enum: MAPPED.split(', ') },
       additionalProperties: PLAIN,
       default: {},
-      allowed: 'map from a format or member of subjects to a claim'
+      allowed: `map from formats and members of subjects (${MAPPED}) to claims`
     },
     clientId: { about: 'the client as which the stream is read, polled and verified', ...text },
     clientSecret: { about: 'the secret of that client', ...SECRET },

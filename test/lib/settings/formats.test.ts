@@ -72,6 +72,10 @@ const ROWS: Readonly<Record<FormatName, readonly [taken: readonly string[], refu
     ['off', 'log', 'audit', 'log.txt', './on', '/var/log/audit.log'],
     ['on', 'true', 'false', 'Log', 'OFF']
   ],
+  'claim-name': [
+    ['sid', 'session.id', 'nothing', 'https://a.example/no', 'n'],
+    ['false', 'FALSE', 'no', 'Off', 'true', 'yes', 'on']
+  ],
   'rate-limit': [
     ['off', '1', '9' + '0'.repeat(14)],
     ['0', '01', '1' + '0'.repeat(15), 'offx', 'xoff', '1.5', '-1']

@@ -58,6 +58,15 @@ t.test('A missing member gets its default, and a given one is unchanged', async 
   })
   t.strictSame(given, { logout: { clientId: 'c' }, transmitters: [SENDER] })
   t.strictSame((await read({})).transmitters, [])
+  const subjectClaims = { iss_sub: 'uid', device: 'device.id', tenant: 'no' }
+  t.strictSame((await read(transmitter({ sessionClaim: 'nothing', subjectClaims }))).transmitters, [{
+    ...SENDER,
+    sessionClaim: 'nothing',
+    subjectClaims,
+    clientAuth: 'client_secret_basic',
+    verify: true,
+    untyped: false
+  }])
   t.strictSame((await read({ operators: { scope: 'revoke' } })).operators, { scope: 'revoke', issuers: [] })
   t.strictSame((await read({ operators: { scope: 'revoke', issuers: '*' } })).operators, {
     scope: 'revoke',
@@ -200,11 +209,28 @@ const ROWS: ReadonlyArray<readonly [title: string, given: unknown, ...problems: 
     transmitter({ sessionClaim: true }),
     'revocation.transmitters[0].sessionClaim is true; allowed: name of a claim, or false'
   ],
-  [
-    'subjectClaims',
-    transmitter({ subjectClaims: { 'a/b': 1 } }),
-    'revocation.transmitters[0].subjectClaims is a mapping; allowed: map from a format or member of subjects to a claim'
-  ],
+  ...['false', 'False', 'no', 'off', 'yes', 'TRUE'].flatMap(sessionClaim => [
+    [
+      `sessionClaim: "${sessionClaim}"`,
+      transmitter({ sessionClaim }),
+      `revocation.transmitters[0].sessionClaim is "${sessionClaim}"; allowed: name of a claim, or false`
+    ] as const,
+    [
+      `sessionClaim: "${sessionClaim}" of a logout`,
+      { logout: { clientId: 'c', sessionClaim } },
+      `revocation.logout.sessionClaim is "${sessionClaim}"; allowed: name of a claim, or false`
+    ] as const
+  ]),
+  ...[{ device: 1 }, { divice: 'd' }, { 'iss-sub': 'uid' }, { user: 'u' }, { session: 's' }, { jwt_id: 'j' }].map(
+    subjectClaims =>
+      [
+        `subjectClaims: ${JSON.stringify(subjectClaims)}`,
+        transmitter({ subjectClaims }),
+        'revocation.transmitters[0].subjectClaims is a mapping; allowed: map from formats and members of subjects ' +
+        '(account, did, email, iss_sub, opaque, phone_number, uri, device, application, tenant, org_unit, group) to ' +
+        'claims'
+      ] as const
+  ),
   ...[true, false, 1].map(manage =>
     [
       `manage: ${manage}`,
