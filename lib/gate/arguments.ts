@@ -61,6 +61,9 @@ function isValue (value: unknown): value is ClaimValue {
     (Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value)))
 }
 
+/** Some programs end a text at U+0000, or drop controls, or what they cannot encode: half a surrogate pair. */
+export const DROPPED: RegExp = /[\p{Cc}\p{Cs}]/u
+
 /** The same for two names that differ in case only. */
 export const inOneCase = (name: string): string => name.toUpperCase().toLowerCase()
 
@@ -71,10 +74,12 @@ export const inOneCase = (name: string): string => name.toUpperCase().toLowerCas
 export function pickArguments (rules: readonly ArgumentRule[], given: unknown): readonly AskedArgument[] {
   const members = isJsonObject(given) ? given : {}
   const names = Object.keys(members).map(inOneCase)
+  const arePlain = !names.some(name => DROPPED.test(name))
   return rules.map(rule => {
     const { name } = rule
     // Some parsers take a member of another case for the one that they look for.
-    const isClear = Object.hasOwn(members, name) && names.filter(other => other === inOneCase(name)).length === 1
+    const isClear = arePlain && Object.hasOwn(members, name) &&
+      names.filter(other => other === inOneCase(name)).length === 1
     return { rule, value: isClear && isValue(members[name]) ? members[name] : undefined }
   })
 }
@@ -89,7 +94,9 @@ export function doesFit ({ rule, value }: AskedArgument, claims: Readonly<Record
   if (startsWith !== undefined) {
     if (typeof value !== 'string' || !value.startsWith(startsWith)) return false
     // It may lead out of the folder. Some programs take a backslash for a slash.
-    return !startsWith.endsWith('/') || !value.split(/[/\\]/).includes('..')
+    const pieces = value.split(DROPPED)
+    return !startsWith.endsWith('/') ||
+      !['', '/'].some(between => pieces.join(between).split(/[/\\]/).includes('..'))
   }
   const wanted: unknown = claim === undefined ? allowed : findClaim(claims, claim)
   return [wanted].flat().includes(value)

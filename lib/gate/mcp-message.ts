@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonObject, type JsonObject } from '../base/json.ts'
-import { inOneCase } from './arguments.ts'
+import { DROPPED, inOneCase } from './arguments.ts'
 import { GateError } from './gate-error.ts'
 import { plainName } from './identity-headers.ts'
 import type { JsonFault, JsonRead } from './json-text.ts'
@@ -123,11 +123,8 @@ function verifyStated (message: McpMessage, params: JsonObject, stated: Stated):
   return message
 }
 
-/** Some programs end a text at U+0000, or drop what they cannot encode. */
-const CONTROL = /\p{Cc}/u
-
 function verifyCharacters (text: string) {
-  if (CONTROL.test(text) || !text.isWellFormed()) {
+  if (DROPPED.test(text)) {
     refuse('A method, a name or a member of a message has characters that some programs drop.')
   }
 }
