@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -48,7 +49,7 @@ export default fp(async (app: FastifyInstance) => {
       // Milliseconds. 0 would mean no limit. Node reads the value when an answer ends.
       server.keepAliveTimeout = 1
       // Node and Fastify would call it. From Node 26 on, it also ends connections whose first request is on its way.
-      server.closeIdleConnections = () => {}
+      if (server instanceof Server) server.closeIdleConnections = () => {}
       // Fastify closes the main server now. It closes the others later and does not wait for them.
       if (server !== app.server) closed.push(once(server.close(), 'close'))
     }
@@ -78,6 +79,7 @@ export default fp(async (app: FastifyInstance) => {
   }
 }, { name: 'closing', dependencies: ['connections'] })
 
-function isQuiet (connection: Socket): boolean {
-  return !owedAnswer(connection)
+/** Below TLS or HTTP/2 it is not known: there the server itself ends what is idle. */
+function isQuiet (connection: Socket & { readonly server?: object }): boolean {
+  return connection.server instanceof Server && !owedAnswer(connection)
 }

@@ -8,6 +8,7 @@ import https from 'node:https'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import fastifyAuth from '@fastify/auth'
@@ -626,6 +627,31 @@ t.test('It works in HTTPS and HTTP/2 servers, and behind rewriteUrl.', async t =
     '200 user-1',
     'the proof is for the URL that the client called'
   )
+})
+
+t.test('The whole service lets an HTTPS or HTTP/2 app answer what is in flight when it closes.', async t => {
+  const { options, dpopClient } = await createTestIssuer()
+  const tls = {
+    key: readFileSync(join(root, 'test/fixtures/provider.key.pem')),
+    cert: readFileSync(join(root, 'test/fixtures/provider.cert.pem'))
+  }
+  for (const get of [getOverTls, getOverHttp2]) {
+    const app = createApp(t, { https: tls, http2: get === getOverHttp2 } as FastifyServerOptions)
+    await app.register(service, options)
+    const begun = new Promise<void>(resolve => {
+      // Longer than the drain and the silence after which a connection would end.
+      app.get('/slow', () => {
+        resolve()
+        return delay(1500, 'whole')
+      })
+    })
+    const url = `${await app.listen({ port: 0, host: '127.0.0.1' })}/slow`
+    const answer = get(url, (await dpopClient()).headers('GET', url))
+    await begun
+    const closed = app.close()
+    t.equal(await answer, '200 whole')
+    await closed
+  }
 })
 
 t.test('It works as one of several strategies of @fastify/auth.', async t => {
