@@ -25,11 +25,11 @@ export function writeTenant (tenant: Tenant): void {
   writeFileSync(fileOf(tenant.pid), JSON.stringify({ startedAt: Date.now(), ...tenant }), { mode: 0o600 })
 }
 
-/** Writes a configuration file with what no variable can hold. Returns its path. */
+/** Writes a configuration file. Returns its path. */
 export function writeConfiguration (content: object): string {
   mkdirSync(folder, { recursive: true })
   const file = configurationOf(process.pid)
-  writeFileSync(file, JSON.stringify(content))
+  writeFileSync(file, JSON.stringify(content), { mode: 0o600 })
   return file
 }
 

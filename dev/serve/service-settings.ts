@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { collectSettings, readTextIfThere } from '../../lib/settings/sources.ts'
 import { validateSettings } from '../../lib/settings/validation.ts'
-import { settingNames, settingSpec, variables, type SettingName } from '../../lib/settings/specs.ts'
+import { settingNames, settingSpec, type SettingName } from '../../lib/settings/specs.ts'
 import { put, valueAt } from '../../lib/settings/tree.ts'
 import { root, writeConfiguration } from '../../cli/tenants.ts'
 import { CUSTOM_CLAIM } from '../provider/tenant-configuration.ts'
@@ -17,7 +17,7 @@ export async function chooseServiceSettings (
     issuer: string,
     audience: string,
     origins: readonly string[],
-    revocation?: object
+    revocation: object
   }
 ) {
   const found = collectSettings({
@@ -25,6 +25,7 @@ export async function chooseServiceSettings (
     readFile: path => readTextIfThere(resolve(root, path))
   })
   const { values } = found
+  const { audit } = values
   const loopback = 'localhost,127.0.0.1,::1'
   const chosen: Partial<Record<SettingName, unknown>> = {
     'idp.domain': undefined,
@@ -34,7 +35,10 @@ export async function chooseServiceSettings (
     'idp.issuer': issuer,
     'idp.issuers': undefined,
     'idp.audience': audience,
+    'idp.audienceClaim': undefined,
     gate: undefined,
+    // The service observes only as a gate.
+    'server.observe': undefined,
     revocation,
     gateUpstream: undefined,
     'idp.customClaim': values.idp.customClaim ?? CUSTOM_CLAIM,
@@ -42,31 +46,28 @@ export async function chooseServiceSettings (
     'server.publicUrl': env['PUBLIC_URL'] || undefined,
     // By default the pages that the provider knows.
     'server.corsOrigins': env['CORS_ORIGINS'] || origins.join(' '),
+    // The API runs in another folder.
+    audit: typeof audit === 'string' && !['log', 'off'].includes(audit) ? resolve(root, audit) : audit,
     'proxies.noProxy': values.proxies.noProxy === undefined ? loopback : `${values.proxies.noProxy},${loopback}`
   }
+  put(values, 'idp.introspection', {})
   for (const name of settingNames.filter(name => Object.hasOwn(chosen, name))) put(values, name, chosen[name])
   const settings = await validateSettings(found, processSurroundings)
-  const textOf = (name: SettingName) => [valueAt(values, name)].flat().join(' ')
-  const held = [...variables].filter(([, name]) => valueAt(values, name) !== undefined).map(([variable, name]) => ({
-    name,
-    pair: [variable, textOf(name)] as const
-  }))
-  const cleared = Object.fromEntries(
-    [...settingNames.map(name => settingSpec(name).variable), 'CONFIG_FILE'].map(name => [name, ''])
+  const given = settingNames.map(name => ({ ...settingSpec(name), name, value: valueAt(values, name) })).filter(
+    ({ value }) => value !== undefined
   )
+  const ofFile = given.filter(({ from }) => from !== 'environment').map(({ name, value }) => [name, value])
+  const held = (parts: typeof given) => Object.fromEntries(parts.map(({ variable, value }) => [variable, value]))
   return {
     settings,
-    /** The same as variables, for the process of the API: everything that it goes by. */
+    /** For the process of the API: everything that it goes by, what no variable can hold too. */
     environment: {
       ...env,
-      ...cleared,
-      ...Object.fromEntries(held.map(({ pair }) => pair)),
-      ...revocation && { CONFIG_FILE: writeConfiguration({ revocation }) }
+      ...Object.fromEntries(settingNames.map(name => [settingSpec(name).variable, ''])),
+      ...held(given.filter(({ from }) => from === 'environment')),
+      CONFIG_FILE: writeConfiguration(Object.fromEntries(ofFile))
     },
-    /** The same without the secret ones. */
-    shown: {
-      ...Object.fromEntries(held.filter(({ name }) => !settingSpec(name).secret).map(({ pair }) => pair)),
-      ...revocation && { REVOCATION: revocation }
-    }
+    /** By their variables, without the secret ones. */
+    shown: held(given.filter(({ secret }) => !secret))
   }
 }
