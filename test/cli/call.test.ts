@@ -250,6 +250,7 @@ t.test('--resolve names the address of a host, and a Host line is refused.', asy
   await call(['https://api.example/', '--resolve', 'api.example:443:127.0.0.1'], { env, out: { write () {} }, tenants: [] })
   t.strictSame(proxy.tunnels, [`api.example:${port}`], 'this machine is asked without one')
   t.equal((await ask('--resolve', `api.example:${port}:localhost`)).code, 1)
+  t.equal((await ask('--resolve', `a:api.example:${port}:127.0.0.1`)).code, 1)
   t.equal((await ask('--header', 'host: other.example')).code, 1)
 })
 

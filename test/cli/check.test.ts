@@ -482,6 +482,7 @@ t.test('For a transmitter the events that would be missed are reported.', async 
       'its keys cannot be fetched': answering('GET /keys', 500, {}),
       'it calls itself otherwise': { document: { issuer: 'https://other.example' } },
       'its stream is paused': { ...client, ...answering('GET /status', 200, { status: 'paused' }) },
+      'its stream is disabled': { ...client, ...answering('GET /status', 200, { status: 'disabled' }) },
       'it has no stream': { ...client, ...answering('GET /stream', 404, {}) },
       'it refuses the client': { ...client, ...answering('POST /token', 401, {}) },
       'the secret is not set': unsetSecret,

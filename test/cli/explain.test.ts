@@ -629,7 +629,9 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
         { path: '/mcp', mcp: { tools: ['own'], arguments: { user: { claim: 'sub' } } } },
         { path: '/other/*', audience: 'https://other.example' },
         { path: '/cut', mcp: { methods: ['tools/list'], onlyRuled: true } },
-        { path: '/hello', allow: 'anyone', mcp: { methods: ['initialize'] } }
+        { path: '/hello', allow: 'anyone', mcp: { methods: ['initialize'] } },
+        { path: '/both', allow: 'anyone', mcp: { methods: ['initialize'] } },
+        { path: '/both', mcp: { methods: ['tools/list'] } }
       ]
     }
   }
@@ -717,8 +719,11 @@ t.test('At a gate the rules judge a captured request, and the message in its bod
     const { code: found, text } = await shown
     t.strictSame([found, reason(text)], [code, expected], title)
   }
-  const stranger = await run([...OFFLINE, 'curl', 'http://gate.example/mcp', '--json', JSON.stringify(calling('other'))], { files })
-  t.equal(reason(stranger.text), 'credentials_missing', 'a stranger gets 401, as at the gate')
+  for (const path of ['mcp', 'both']) {
+    const message = JSON.stringify(calling('other'))
+    const stranger = await run([...OFFLINE, 'curl', `http://gate.example/${path}`, '--json', message], { files })
+    t.equal(reason(stranger.text), 'credentials_missing', `a stranger gets 401 at /${path}, as at the gate`)
+  }
   const har = JSON.stringify({
     request: {
       method: 'POST',

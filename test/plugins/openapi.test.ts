@@ -476,6 +476,7 @@ t.test('The reference is one page without scripts, whose policy allows only its 
   t.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
   t.notMatch(answer.body, /<script|\son\w+=|style=|src=|href="[^#d]/, 'nothing runs and nothing is fetched')
   t.equal(answer.headers['cache-control'], 'no-store', 'its address is that of this client')
+  t.equal((await app.inject('/docs/json')).headers['cache-control'], 'no-store')
   const style = /<style>([^]*?)<\/style>/.exec(answer.body)![1]!
   const policy = String(answer.headers['content-security-policy'])
   t.ok(policy.includes(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`), policy)
