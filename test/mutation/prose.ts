@@ -8,9 +8,13 @@ const SENTENCES: ReadonlySet<string> = new Set(['about', 'description', 'summary
 /** Methods whose argument decides. */
 const SEARCHES = /^(?:includes|startsWith|endsWith|indexOf|split|has|get)$/
 
+/** Methods of a log, on what is named so. */
+const LOGS = /\blog\.(?:debug|info|warn|error)$/
+
 /**
  * Whether a text is a sentence for people: three words or values with blanks between, one of them in lower case, in a
- * command, in the message of an error, or in a description. What is compared or searched for decides, and is none.
+ * command, in the message of an error or of a log, or in a description. What is compared or searched for decides, and
+ * is none.
  * @param isOfCommand whether the file is one of a command, which prints its texts
  */
 export function isProse (node: ts.Node, isOfCommand: boolean): boolean {
@@ -21,6 +25,7 @@ export function isProse (node: ts.Node, isOfCommand: boolean): boolean {
   while (isOnItsWay(whole)) whole = whole.parent
   const { parent } = whole
   if (ts.isNewExpression(parent) && /Error$/.test(parent.expression.getText())) return true
+  if (ts.isCallExpression(parent) && LOGS.test(parent.expression.getText())) return true
   if (ts.isPropertyAssignment(parent) && SENTENCES.has(parent.name.getText())) return true
   return isOfCommand && !isDeciding(parent)
 }
