@@ -807,6 +807,29 @@ t.test(
   }
 )
 
+t.test('A token that its claims refuse fetches no keys, and neither does one that waits for the function at the close', async t => {
+  const provider = await startTokenProvider(t, a.jwk)
+  const waiting: Array<(record?: object) => void> = []
+  const { app, ask } = await startWithFunction(
+    t,
+    () =>
+      new Promise(resolve => {
+        waiting.push(resolve)
+      })
+  )
+  const refused = ask(makeToken(provider.issuer, a, { claims: { aud: 'https://other.example' } }))
+  await until(() => waiting.length === 1)
+  waiting[0]!({ issuer: provider.issuer })
+  t.equal((await refused).status, 401)
+  aheadMs += 5000
+  const late = ask(makeToken(provider.issuer, a))
+  await until(() => waiting.length === 2)
+  await app.holdfastGuard.parts.close()
+  waiting[1]!({ issuer: provider.issuer, tokenProfile: 'any', algs: ['RS256', 'ES256'] })
+  t.equal((await late).status, 503)
+  t.equal(provider.fetches, 0)
+})
+
 t.test('While requests are only observed, a function that does not answer holds none up for 5 s', async t => {
   const waiting: Array<(record?: object) => void> = []
   const { ask, log } = await startWithFunction(

@@ -56,6 +56,7 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
   const unlisted = new LRUCache<string, number>({ max: MAX_UNLISTED })
   const lookups = new Map<string, Promise<TokenIssuer | undefined>>()
   let unlistedLookups = 0
+  let isClosed = false
 
   function retire (entry: Listed) {
     entry.untilMs = -Infinity
@@ -94,6 +95,8 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     const source = await ask(iss, entry?.source).catch(() => {
       throw unavailable()
     })
+    // Nothing would close its keys.
+    if (isClosed) throw unavailable()
     if (!source || !isSameIssuer(iss, source.issuer)) {
       proven.delete(iss)
       unproven.delete(iss)
@@ -114,7 +117,6 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     }
     const store = proven.has(iss) ? proven : unproven
     store.set(iss, fresh)
-    source.keys.start()
     return fresh
   }
 
@@ -132,9 +134,10 @@ export function createDynamicIssuers ({ ask, maxIssuers, nowMs }: DynamicIssuers
     isComplete: false,
     all: () => listed().slice(0, MAX_SHOWN),
     recordUse,
-    // Keys are fetched when the first token of an issuer comes.
+    // Keys are fetched when the first token of an issuer comes that nothing else refuses.
     start () {},
     async close () {
+      isClosed = true
       await Promise.all(listed().map(({ source }) => closeIssuer(source)))
     }
   }
