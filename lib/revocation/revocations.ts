@@ -78,10 +78,10 @@ export function createRevocations (
 
   function judge (token: RevocableToken): Refusal | undefined {
     const known = learn(token)
-    const { overfull } = known.facts
-    if (overfull !== undefined) {
+    const { uncertain: claim } = known.facts
+    if (claim !== undefined) {
       return new Refusal('token_claim_invalid', {
-        detail: { claim: overfull, expected: `at most ${MAX_CLAIM_VALUES} values`, found: 'more' }
+        detail: { claim, expected: `at most ${MAX_CLAIM_VALUES} values, and no integer beyond 2^53`, found: 'more' }
       })
     }
     const tooLong = lifetimeRefusal(

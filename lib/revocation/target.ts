@@ -105,8 +105,11 @@ export interface RevocationFacts {
   readonly issuedAt: number | undefined
   /** `auth_time`, in Unix seconds. Infinity if it is no time. It is undefined if there is none. */
   readonly loginAt: number | undefined
-  /** A claim that has more values than are compared: whether it was revoked by one of them cannot be said. */
-  readonly overfull?: string
+  /**
+   * A claim that has more values than are compared, or an integer of which JSON has lost digits: whether it was revoked
+   * by one of them cannot be said.
+   */
+  readonly uncertain?: string
 }
 
 /** Values of one claim that are compared. */
@@ -136,12 +139,13 @@ export function revocationFactsOf (
       targets.push(claimTarget(name, issuer, value), claimTarget(name, '*', value))
     }
   }
-  const overfull = ['jti', ...CLIENT_CLAIMS, ...named].find(name => {
-    const claim = findClaim(byName, name)
-    return Array.isArray(claim) && claim.length > MAX_CLAIM_VALUES
-  })
+  const uncertain = ['jti', ...CLIENT_CLAIMS, ...named].find(name =>
+    [findClaim(byName, name)].flat().some((value, n) =>
+      n >= MAX_CLAIM_VALUES || (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
+    )
+  )
   const loginAt = byName.auth_time === undefined ? undefined : asTime(byName.auth_time) ?? Infinity
-  return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt, overfull }
+  return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt, uncertain }
 }
 
 function valuesOf (claims: Readonly<Record<string, unknown>>, name: string): string[] {

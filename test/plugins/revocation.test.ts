@@ -80,6 +80,29 @@ t.test('Two transmitters that name sessions otherwise each have their own events
   )
 })
 
+t.test('A user whose number has lost digits passes for nobody, and one whose number has not is named by its text', async t => {
+  const { issuer, transmitter, push, ask } = await start(t, {
+    revocation: (transmitter, { url }) => ({
+      transmitters: [{
+        issuer: transmitter.url,
+        audience: RECEIVER,
+        delivery: 'push',
+        tokenIssuers: [url],
+        subjectClaims: { iss_sub: 'uid' }
+      }]
+    })
+  })
+  const claims = JSON.stringify(issuer.claims({ iat: nowSeconds() - 5 })).slice(1)
+  const tokenOf = (uid: string) => issuer.rawToken('{"alg":"RS256"}', `{"uid":${uid},${claims}`)
+  const uids = ['9007199254740991', '9007199254740992', '-9007199254740993', '1234567890123456789', '[7,1e300]', '[7,1.5]']
+  const tokens = uids.map(tokenOf)
+  t.strictSame(await Promise.all(tokens.map(ask)), [200, 401, 401, 401, 401, 200])
+  for (const sub of ['9007199254740991', '1.5']) {
+    await push(transmitter.set({ claims: { sub_id: { format: 'iss_sub', iss: transmitter.url, sub } } }))
+  }
+  t.strictSame(await Promise.all(tokens.map(ask)), Array(6).fill(401))
+})
+
 t.test("An event about a user's 21st group, or 25th sid, is obeyed", async t => {
   const { issuer, transmitter, push, ask } = await start(t, {
     revocation: (transmitter, { url }) => ({

@@ -91,7 +91,7 @@ t.test('A token with more than 1,000 values of a claim that revocations name is 
   const refusal = revocations.refusalOf(token({ groups: [...groups, 'more'] }))
   t.strictSame([refusal?.reason, refusal?.detail], ['token_claim_invalid', {
     claim: 'groups',
-    expected: 'at most 1000 values',
+    expected: 'at most 1000 values, and no integer beyond 2^53',
     found: 'more'
   }])
 })
