@@ -15,6 +15,7 @@ const TOOL = {
     issuer: { ...text, value: 'URL', says: 'the issuer of the user, token or client; alone: all of its tokens' },
     undo: { ...flag, says: 'take the revocation back' },
     scope: { ...text, value: 'SCOPE', says: 'the permission of operators, to ask for' },
+    dpop: { ...flag, says: 'a token bound to a fresh key, for a service that takes no other' },
     url: { ...text, value: 'URL', says: 'where the API is', env: 'CALL_URL' }
   },
   help: run =>
@@ -41,12 +42,12 @@ const SUBJECTS = {
 export function revoke (argv: readonly string[], world: CallWorld): Promise<number> {
   return runTool(TOOL, argv, world, async ({ values }, paint) => {
     const { env, out } = world
-    const { scope, url, undo } = values
+    const { scope, dpop, url, undo } = values
     if (!env['CALL_TOKEN'] && !env['CALL_ISSUER'] && !world.tenants?.length) {
       throw new BadUsage('whose permission is it? Set CALL_TOKEN to the access token of an operator')
     }
     const call = readCallOptions(
-      { values: { json: '{}', scope, url }, positionals: ['POST', '/revocation/subjects'] },
+      { values: { json: '{}', scope, dpop, url }, positionals: ['POST', '/revocation/subjects'] },
       env,
       world.tenants
     )

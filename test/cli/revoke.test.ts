@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { revoke } from '../../cli/revoke.ts'
+import { startProvider } from '../../dev/provider/provider.ts'
 import type { Tenant } from '../../cli/tenants.ts'
 import { showTools, TOOLS } from '../../cli/tools.ts'
 import { startApp } from '../helpers/app.ts'
 import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { recordedOutputs } from '../helpers/recorded.ts'
-import { startIssuer } from '../helpers/issuer.ts'
+import { startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { listen } from '../helpers/listen.ts'
 import { recordedRun } from '../helpers/shown.ts'
 const recorded = recordedOutputs(t, import.meta.filename)
@@ -106,6 +107,22 @@ t.test('A success is a sentence, and a refusal is explained.', async t => {
   t.match(ended, { code: 0, text: /^Revoked/ }, 'the twin: a line break at its end')
   const refused = await run(['--sub', 'u'], { ...env, CALL_TOKEN: issuer.token({ scope: 'other' }) })
   t.match(refused, { code: 1, text: /Refused: scope_missing/ })
+})
+
+t.test('A service that accepts only bound tokens gets one.', async t => {
+  const audience = 'https://holdfast.example/api'
+  const provider = await startProvider({ audience })
+  t.teardown(() => provider.close())
+  const { url } = await startApp(t, { url: provider.issuer } as Issuer, {
+    IDP_AUDIENCE: audience,
+    DPOP_REQUIRED: 'true',
+    REVOCATION: { operators: { scope: 'admin' } }
+  })
+  const settings = { IDP_ISSUER: provider.issuer, IDP_AUDIENCE: audience, DPOP_REQUIRED: 'true' }
+  const revokeBy = (...argv: string[]) =>
+    run(['--sub', 'ada', '--scope', 'admin', ...argv], {}, undefined, [{ ...provider, pid: 1, url, settings }])
+  t.equal((await revokeBy('--dpop')).code, 0)
+  t.match(await revokeBy(), { code: 1, text: /Refused: scheme_not_offered/ })
 })
 
 t.test('The subject is of the issuer whose token is sent.', async t => {
