@@ -30,7 +30,14 @@ export function parseConfigDocument (text: string, place: (line: number) => stri
   let document: Document.Parsed
   try {
     // Duplicate keys are reported below, with their names: the parser would not name them.
-    document = parseDocument(text, { lineCounter, schema: 'failsafe', customTags: ['null', 'bool'], uniqueKeys: false })
+    document = parseDocument(text, {
+      lineCounter,
+      schema: 'failsafe',
+      customTags: ['null', 'bool'],
+      // A value of such a tag is no setting.
+      resolveKnownTags: false,
+      uniqueKeys: false
+    })
   } catch {
     // The parser calls itself for each level, until there is no more room.
     return emptyDocument([`${place(1)}: the file has too many levels`])

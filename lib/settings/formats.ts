@@ -78,6 +78,8 @@ export function decodeSecret (text: string): Buffer | undefined {
   return bytes.length >= MIN_SECRET_BYTES ? bytes : undefined
 }
 
+/** Words of other settings, as quotes and templates make them, are not meant as the name of a file or a claim. */
+const isWord: Format = text => /^(?:on|off|yes|no|log|true|false)$/i.test(text)
 const isReplayStore: Format = text => text === 'memory' || text === 'off' || acceptedBy(parseRedisUrl)(text)
 const isName = urlIn(isIssuerName)
 
@@ -104,10 +106,8 @@ export const FORMATS = {
       url.search + url.hash === ''
   },
   'observe-day': text => text === 'off' || endOfDay(text) > 0,
-  // Words of other settings are not meant as the name of a file: `./on` is one.
-  'audit-target': text => ['off', 'log'].includes(text) || !/^(?:on|off|log|true|false)$/i.test(text),
-  // Text as YAML or a template may make it of `false`: no token would have such a claim.
-  'claim-name': text => !/^(?:on|off|yes|no|true|false)$/i.test(text),
+  'audit-target': text => ['off', 'log'].includes(text) || !isWord(text),
+  'claim-name': text => !isWord(text),
   'rate-limit': text => /^(?:off|[1-9]\d{0,14})$/.test(text),
   // RFC 6749 section 3.3.
   scope: text => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text),

@@ -70,7 +70,7 @@ const ROWS: Readonly<Record<FormatName, readonly [taken: readonly string[], refu
   ],
   'audit-target': [
     ['off', 'log', 'audit', 'log.txt', './on', '/var/log/audit.log'],
-    ['on', 'true', 'false', 'Log', 'OFF']
+    ['on', 'true', 'false', 'Log', 'OFF', 'yes', 'No']
   ],
   'claim-name': [
     ['sid', 'session.id', 'nothing', 'https://a.example/no', 'n'],

@@ -301,6 +301,9 @@ t.test('A mistake in the file is reported with its line and key, never with a va
       problems: ['line 2: syntax error (tag resolve failed)'],
       isUnread: true
     },
+    ...['!!omap [idp: s3cret]', '!!pairs [idp: s3cret]', '!!set {idp}', '!!binary czNjcmV0', '!!timestamp 2027-01-15'].map(value =>
+      ({ text: `server: ${value}`, problems: ['line 1: syntax error (tag resolve failed)'], isUnread: true })
+    ),
     { text: 'idp: &a\n  domain: *a', problems: ['line 2: aliases are not supported'], isUnread: true },
     { text: 'idp:\n  domain: *none', problems: ['line 2: aliases are not supported'], isUnread: true }
   ]
