@@ -12,9 +12,14 @@ if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
 
 // Without its packages Node would answer with a stack as well. The first is for every command, the others for those of
 // development.
-const { existsSync } = require('fs')
-const { join } = require('path')
-const isInstalled = name => require.resolve.paths(name).some(folder => existsSync(join(folder, name)))
+const isInstalled = name => {
+  try {
+    return Boolean(require.resolve(name))
+  } catch (error) {
+    // Another code says that it is there, for `import` only.
+    return error.code !== 'MODULE_NOT_FOUND'
+  }
+}
 const ofDevelopment = { dev: ['oidc-provider'], pretest: ['tap'] }[process.env.npm_lifecycle_event] || []
 
 if (!isInstalled('fastify')) {

@@ -97,8 +97,9 @@ t.test('The templates need the versions that the repository is tested with.', as
   const own = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>> & { version: string }
   const tested = { ...own['dependencies'], ...own['devDependencies'] }
   for (const kind of Object.keys(KINDS)) {
-    const { dependencies, devDependencies, engines } = templateOf(kind)
+    const { dependencies, devDependencies, engines, scripts } = templateOf(kind)
     t.strictSame(engines, own['engines'])
+    t.notMatch(Object.keys(scripts!).join(' '), /\b(?:pre|post)/, 'yarn runs no such script')
     for (const [name, range] of Object.entries({ ...dependencies, ...devDependencies })) {
       t.equal(range, name.startsWith('holdfast') ? `^${own.version}` : tested[name], `${kind}: ${name}`)
     }

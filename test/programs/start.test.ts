@@ -451,7 +451,10 @@ t.test('A clone without its packages, or without those for development, gets one
     for (const file of ['package.json', ...['check-node', 'compile', 'run'].map(name => `cli/${name}.cjs`)]) {
       cpSync(join(root, file), join(directory, file))
     }
-    for (const name of packages) mkdirSync(join(directory, 'node_modules', name), { recursive: true })
+    for (const name of packages) {
+      mkdirSync(join(directory, 'node_modules', name), { recursive: true })
+      writeFileSync(join(directory, 'node_modules', name, 'index.js'), '')
+    }
     return directory
   }
   const npm = async (cwd: string, ...args: string[]) => {
@@ -462,6 +465,14 @@ t.test('A clone without its packages, or without those for development, gets one
   for (const args of [['start'], ['run', 'dev'], ['run', 'call'], ['test']]) {
     t.equal(await npm(clone(), ...args), 'The packages are not installed: run npm ci.\n', args.join(' '))
   }
+  const cwd = clone()
+  writeFileSync(
+    join(cwd, 'pnp.cjs'),
+    "const m = require('module')\nconst resolve = m._resolveFilename\n" +
+      "m._resolveFilename = (name, ...rest) => name === 'fastify' ? __filename : resolve(name, ...rest)\n"
+  )
+  const { code } = await run(process.execPath, ['-r', './pnp.cjs', 'cli/check-node.cjs'], {}, cwd)
+  t.equal(code, 0, 'yarn keeps packages in an archive')
   for (const args of [['run', 'dev'], ['test']]) {
     t.equal(
       await npm(clone('fastify'), ...args),
