@@ -44,6 +44,9 @@ if (help) {
   console.log(USAGE)
   process.exit()
 }
+// Without -- npm takes an option for its own, and another project would be written.
+const kept = ['js', 'gate', 'packed'].find(option => process.env[`npm_config_${option}`] !== undefined)
+if (kept !== undefined) refuse(`npm has kept --${kept} for itself. Write -- before the options.`)
 if (folder === undefined) refuse('Which folder? Say its name.')
 if (more.length > 0) refuse(`One folder, please: ${more.join(' ')} is too much.`)
 const target = resolve(folder)

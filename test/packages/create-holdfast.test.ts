@@ -13,8 +13,9 @@ const KINDS = { ts: [], js: ['--js'], gate: ['--gate'] } as const
 const templateOf = (kind: string): Record<string, Record<string, string>> =>
   JSON.parse(textOf(`packages/create-holdfast/template/${kind}/package.json`))
 
-const create = (cwd: string, ...args: string[]) =>
-  spawnSync(process.execPath, [GENERATOR, ...args], { cwd, encoding: 'utf8' })
+const create = (cwd: string, ...args: string[]) => createWith({}, cwd, ...args)
+const createWith = (env: NodeJS.ProcessEnv, cwd: string, ...args: string[]) =>
+  spawnSync(process.execPath, [GENERATOR, ...args], { cwd, encoding: 'utf8', env: { ...process.env, ...env } })
 
 t.test('A project has at most ten files of its own, and a README that is read in a minute.', async t => {
   const folder = t.testdir()
@@ -59,6 +60,11 @@ t.test('It overwrites nothing, and says what it does not understand.', async t =
     const { status, stderr } = create(folder, ...args)
     t.equal(status, 1, why)
     t.match(stderr, containing(why))
+  }
+  for (const option of ['js', 'gate', 'packed']) {
+    const { status, stderr } = createWith({ [`npm_config_${option}`]: 'true' }, folder, 'a')
+    t.equal(status, 1)
+    t.match(stderr, containing(`npm has kept --${option} for itself. Write -- before the options.`))
   }
   t.strictSame(readdirSync(folder).sort(), ['file', 'taken'], 'nothing was written')
   t.strictSame(readdirSync(join(folder, 'taken')), ['a.txt'])
