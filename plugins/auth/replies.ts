@@ -17,11 +17,15 @@ declare module 'fastify' {
 /** The reply to a request. A guard in a handler has none at hand. */
 export const replyTo = (request: FastifyRequest): FastifyReply | null => request[kReply]
 
+export function keepReply (request: FastifyRequest, reply: FastifyReply): void {
+  request[kReply] = reply
+}
+
 /** Keeps the reply to each request, before any hook runs: one that the app has added earlier may call a guard. */
 export function keepReplies (app: FastifyInstance): void {
   app.decorateRequest(kReply, null)
   const keep = (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
-    request[kReply] = reply
+    keepReply(request, reply)
     done()
   }
   app.addHook('onRequest', keep).after(() => putFirst(app, keep))

@@ -189,6 +189,20 @@ t.test('A hook that the app has added before the guard may call it, and work on.
   }
 })
 
+t.test('A guard may stand at a route outside of its scope.', async t => {
+  const idp = await createTestIssuer()
+  const app = createApp(t)
+  await app.register(async scope => {
+    await scope.register(holdfast, { ...idp.options, revocation: {} })
+    const onRequest = scope.authenticate()
+    app.get('/', { onRequest }, () => delay(600, 'in'))
+  })
+  const refused = await app.inject('/')
+  t.strictSame([seen(refused), refused.headers['cache-control']], ['401 challenge no nonce', 'no-store'])
+  const headers = { authorization: `Bearer ${await idp.token()}` }
+  t.equal((await app.inject({ url: '/', headers })).body, 'in')
+})
+
 t.test('A refusal has the form of http-errors.', async t => {
   const rows: ReadonlyArray<readonly [refusal: Refusal, status: number, expose: boolean]> = [
     [new Refusal('credentials_missing'), 401, true],
