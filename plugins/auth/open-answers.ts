@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TokenEndedError } from '../../lib/guard/request-auth.ts'
@@ -6,7 +6,7 @@ import type { Surroundings } from '../../lib/base/surroundings.ts'
 
 /** A request that was admitted, and what may stay open for it. */
 export interface OpenAnswer {
-  readonly request: IncomingMessage
+  /** Of a WebSocket, it has its connection. A request that a test made up has none. */
   readonly response: ServerResponse
   /** Aborts when the token ends. It is read only if the answer is still open after a while. */
   readonly auth: { readonly signal: AbortSignal }
@@ -90,8 +90,8 @@ export function createOpenAnswers<Admitted extends object> (
     if (!isOpen(answer)) return
     ended++
     answer.onEnd(reason)
-    const { request, response } = answer
-    if (answer.isWebSocket()) return closeSocket(request.socket)
+    const { response } = answer
+    if (answer.isWebSocket()) return closeSocket(response.socket!)
     // Cut off, so that no client takes a part for the whole. A handler that goes on writing would raise an unhandled
     // error.
     response.on('error', () => {})
@@ -127,8 +127,8 @@ export function createOpenAnswers<Admitted extends object> (
 }
 
 function isOpen (answer: OpenAnswer): boolean {
-  const { request, response } = answer
-  if (answer.isWebSocket()) return !request.socket.destroyed
+  const { response } = answer
+  if (answer.isWebSocket()) return !response.socket!.destroyed
   return !response.writableEnded && !(streamOf(response) ?? response).destroyed
 }
 

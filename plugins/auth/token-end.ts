@@ -58,10 +58,9 @@ export function endWithTokens (
 }
 
 function openAnswerOf (request: FastifyRequest, { routeOf }: Decisions<FastifyRequest>): OpenAnswer {
-  const { [kAdmitted]: admitted, raw, log } = request
+  const { [kAdmitted]: admitted, log } = request
   const auth = admitted!
   return {
-    request: raw,
     response: replyTo(request)!.raw,
     auth,
     isWebSocket: () => 'ws' in request && request.ws === true,

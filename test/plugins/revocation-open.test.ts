@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import holdfast from '../../packages/holdfast/index.ts'
 import { createTestIssuer } from '../../packages/holdfast/testing.ts'
-import { startApp } from '../helpers/app.ts'
+import { createApp, startApp } from '../helpers/app.ts'
 import { atAnotherTime, nowSeconds } from '../helpers/clock.ts'
 import { startIssuer } from '../helpers/issuer.ts'
 import { startRevocation, type Site } from '../helpers/revocation-site.ts'
@@ -59,6 +59,23 @@ t.test('A WebSocket is closed with 1008 when its token is revoked, and another o
   t.equal(code, 1008)
   t.equal(other.readyState, WebSocket.OPEN)
   t.strictSame(ended(site), ['token_revoked'])
+})
+
+t.test('A WebSocket of a test without a network is closed as well', async t => {
+  const issuer = await createTestIssuer()
+  const app = createApp(t)
+  await app.register(websocket)
+  await app.register(holdfast, { ...issuer.options, revocation: {} })
+  app.get('/socket', { websocket: true, onRequest: app.authenticate() }, () => {})
+  await app.ready()
+  const authorization = `Bearer ${await issuer.token({ sub: 'ann' })}`
+  const codes: number[] = []
+  const socket = await app.injectWS('/socket', { headers: { authorization } })
+  socket.on('close', code => codes.push(code))
+  await until('it is watched', () => app.holdfastGuard.openAnswers.state().open === 1)
+  await issuer.revoke({ sub: 'ann' })
+  await until('it is closed', () => codes.length > 0)
+  t.strictSame(codes, [1008])
 })
 
 t.test(
