@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { resourceWarning } from '../lib/assembly/resource-metadata.ts'
 import { holdsKey } from '../lib/base/printable.ts'
 import { NO_TLS_SOCKET, withoutSecrets } from '../lib/settings/problems.ts'
 import { SettingsError } from '../lib/base/settings-error.ts'
@@ -9,7 +10,7 @@ import { settingNames, settingSpec, type SettingName } from '../lib/settings/spe
 import { partOf, valueAt } from '../lib/settings/tree.ts'
 import { typedSettings } from '../lib/settings/typed.ts'
 import { validateSettings } from '../lib/settings/validation.ts'
-import { startWarnings } from '../lib/settings/start-report.ts'
+import { gateWarnings, startWarnings } from '../lib/settings/start-report.ts'
 import { runTool, type Tool, type World } from './arguments.ts'
 import { checkFiles, faultsOfSettings, findingsOrFaults } from './check-files.ts'
 import { checkImports } from './check-imports.ts'
@@ -62,7 +63,14 @@ export function check (argv: readonly string[], world: CheckWorld): Promise<numb
     } else {
       // A domain with a scheme is reported as a fault of the provider below.
       const warnings = startWarnings(settings, processSurroundings.now)
-      report('', warnings.slice(settings.idp.issuers.length === 0 ? 1 : 0).map(text => warning(text)))
+      report(
+        '',
+        [
+          ...warnings.slice(settings.idp.issuers.length === 0 ? 1 : 0),
+          ...gateWarnings(settings),
+          resourceWarning(settings, '') ?? []
+        ].flat().map(text => warning(text))
+      )
       if (settings.idp.issuers.length === 0) report('Identity provider', [DOMAIN_WITH_SCHEME])
       for (const issuer of settings.idp.issuers) {
         report(`Identity provider ${issuer.issuer}`, [

@@ -15,6 +15,7 @@ import { spare } from '../lib/guard/admission.ts'
 import type { RefusedBecause } from '../lib/guard/decisions.ts'
 import type { CountedReason } from '../lib/report/metrics/tallies.ts'
 import { Refusal } from '../lib/refusal.ts'
+import { gateWarnings } from '../lib/settings/start-report.ts'
 import { scopesOf } from '../lib/guard/requirement/route-guard.ts'
 import type { UpgradedConnection } from '../lib/gate/upstream/upgrade.ts'
 import { UNROUTABLE } from '../server/request-ends.ts'
@@ -84,7 +85,7 @@ async function createGate (app: FastifyInstance, settings: GateSettings) {
   const expecting = new WeakSet<IncomingMessage>()
   // It may hold a secret.
   const isPathLogged = ['debug', 'trace'].includes(app.settings.server.logLevel)
-  if (settings.rules.length === 0) app.log.warn('The gate has no rules, so nothing passes it')
+  for (const warning of gateWarnings(app.settings)) app.log.warn(warning)
   for (const [path, wider] of findWiderRules(settings.rules)) {
     app.log.warn(
       { event: 'wider_rule', path, wider, exactPaths: settings.exactPaths },

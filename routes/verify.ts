@@ -23,12 +23,6 @@ const routes: FastifyPluginAsync = async app => {
     publicUrl: app.settings.server.publicUrl === undefined ? undefined : parsePublicUrl(app.settings.server.publicUrl),
     claimHeaders: new Set(claims.map(({ header }) => header))
   }
-  if (trustProxy === false && upstream === undefined) {
-    app.log.warn(
-      'The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set ' +
-        'TRUST_PROXY to the addresses of the proxies'
-    )
-  }
 
   const withoutBody = PROXY_FAMILIES.filter(family => family !== 'envoy').map(family => `/verify/${family}`)
   const reading = [...new Set(gate.settings.rules.filter(({ mcp }) => mcp).map(({ path }) => path))]

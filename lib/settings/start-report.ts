@@ -117,3 +117,16 @@ export function startWarnings (settings: Settings, now: () => number): string[] 
   }
   return warnings
 }
+
+/** The same for a gate. */
+export function gateWarnings ({ gate, server: { trustProxy } }: Pick<Settings, 'gate' | 'server'>): string[] {
+  const warnings: string[] = []
+  if (gate?.rules.length === 0) warnings.push('The gate has no rules, so nothing passes it')
+  if (gate && gate.upstream === undefined && trustProxy === false) {
+    warnings.push(
+      'The gate is asked by proxies, but TRUST_PROXY trusts no peer, so each authorization request gets 403. Set ' +
+        'TRUST_PROXY to the addresses of the proxies'
+    )
+  }
+  return warnings
+}

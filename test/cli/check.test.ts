@@ -77,6 +77,21 @@ t.test('If all is well, it says so, with code 0, and shows each setting with its
   t.notMatch(text, containing('c2VjcmV0'), 'a secret is not shown')
 })
 
+t.test('What the service warns of at its start is no word of all is well.', async t => {
+  const rows: Array<[env: NodeJS.ProcessEnv, gate: object | undefined, warned: RegExp | undefined]> = [
+    [{}, { upstream: 'http://127.0.0.1:1', rules: [] }, /! The gate has no rules, so nothing passes it/],
+    [{}, { rules: [{ path: '/a' }] }, /! The gate is asked by proxies, but TRUST_PROXY trusts no peer/],
+    [{ IDP_AUDIENCE: 'api' }, undefined, /! The audience is not an https URL and RESOURCE is not set/],
+    [{ TRUST_PROXY: '192.0.2.1' }, { rules: [{ path: '/a' }] }, undefined]
+  ]
+  for (const [env, gate, warned] of rows) {
+    const { code, text } = await run({ ...good, RESOURCE: env['IDP_AUDIENCE'] ? '' : 'https://a.example', ...env }, { 'config.yaml': JSON.stringify({ gate }) })
+    t.equal(code, 0)
+    t.match(text, warned ?? /The gate|/)
+    t.notMatch(text, warned ? /All is well\./ : /! The (?:gate|audience)/)
+  }
+})
+
 t.test('What the service opens at its start is opened, and a setting that names a file wrongly is a fault.', async t => {
   const secret = 'c2VjcmV0'.repeat(6)
   const folder = t.testdir({
