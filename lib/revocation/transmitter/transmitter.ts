@@ -88,15 +88,18 @@ export function createTransmitter (given: TransmitterOptions) {
   let isFound = false
   /** What was last told of its differences. */
   let told = ''
-  /** Why events that were polled last could not be stored. */
-  let unstored: Error | undefined
+  /** Why its status could not be read. */
+  let unread: Error | undefined
+  /** The same, or why events that were polled last could not be stored. */
+  let fault: Error | undefined
   let status = 'unknown'
   /** When it was so, in Unix seconds. */
   let statusAt = -Infinity
   /** The status that was last told. */
   let reported = 'unknown'
-  /** When the stream is verified next, by the clock that is never set. Undefined until it was, since it was found. */
-  let verifyMs: number | undefined
+  /** When the stream is read and verified next, by the clock that is never set. */
+  let readMs = -Infinity
+  let verifyMs = -Infinity
 
   const keys = createKeySource({
     fetch: createKeySetFetch({ transport, locate: learn, algs: EVENT_ALGS }),
@@ -138,7 +141,7 @@ export function createTransmitter (given: TransmitterOptions) {
   const rounds = createFetchLoop({
     attempt: round,
     pauseMs: pauseMs => pauseMs,
-    onSuccess: () => report(unstored?.message ?? (isOverdue() ? 'its verification does not come back' : undefined)),
+    onSuccess: () => report(fault?.message ?? (isOverdue() ? 'its verification does not come back' : undefined)),
     onFailure ({ detail }, _previous, { message }) {
       // It was deleted at the transmitter.
       if (detail === NOT_FOUND) isFound = false
@@ -167,7 +170,7 @@ export function createTransmitter (given: TransmitterOptions) {
   const isOverdue = () => isVerified() && verification.isOverdue(now(), periodSeconds())
 
   function statusWord () {
-    if (rounds.lastFailure !== undefined || unstored) return 'failing'
+    if (rounds.lastFailure !== undefined || fault) return 'failing'
     if (status === 'paused' || status === 'disabled') return status
     // What the stream says of its subjects goes before the configuration, so until it was read nothing is said of them.
     const isRead = !authenticate || isFound
@@ -185,16 +188,20 @@ export function createTransmitter (given: TransmitterOptions) {
     else onEvent({ name: 'stream_changed', transmitter: name, status: word, ...reason !== undefined && { reason } })
   }
 
-  function setStatus (word: string | undefined, at: number) {
+  function setStatus (word: string, at: number) {
     // What is dated ahead of now was so by a clock that has been set right.
-    if (word === undefined || (at < statusAt && statusAt <= now())) return
+    if (at < statusAt && statusAt <= now()) return
     status = word
     statusAt = at
     report()
   }
 
-  /** @throws ProviderFailure stream_missing, and those of `factsOf` */
+  /**
+   * Its transmitter may have ended it meanwhile, or changed its audience. If it cannot be read again, it is used on.
+   * @throws ProviderFailure stream_missing, and those of `factsOf`
+   */
   async function readStream () {
+    readMs = steadyMs() + periodSeconds() * 1000
     const { own, isRead } = authenticate ? await readOwnStream(client, given) : { own: undefined, isRead: false }
     const isThere = authenticate && configuration!.configurationEndpoint !== undefined
     const differs = own ? differencesOf(own, given) : isThere ? ['missing' as const] : []
@@ -204,13 +211,21 @@ export function createTransmitter (given: TransmitterOptions) {
     told = differs.join()
     // Where it cannot be read, polling and pushes need only what the settings say.
     const isEnough = given.audience !== undefined && (delivery === 'push' || given.endpoint !== undefined)
-    if (!own && (isRead || !isEnough)) throw new ProviderFailure('stream_missing')
+    if (!own && (isRead || !isEnough)) {
+      isFound = false
+      verifyMs = -Infinity
+      throw new ProviderFailure('stream_missing')
+    }
     stream = factsOf(own, given)
-    // Events come without it.
-    const read = own && await client.readStatus(stream.id).then((word = 'enabled') => word, () => undefined)
     isFound = true
-    verifyMs = undefined
-    setStatus(read, now())
+    unread = undefined
+    if (!own) return
+    try {
+      setStatus(await client.readStatus(stream.id) ?? 'enabled', now())
+    } catch (error) {
+      // Events come without it.
+      unread = error as Error
+    }
   }
 
   /** @returns milliseconds until the next round */
@@ -218,24 +233,19 @@ export function createTransmitter (given: TransmitterOptions) {
     const isLeader = await given.lead(streamName)
     // The keys may be fetching it now.
     if (!configuration) await (learning ?? withSession(transport, learn, closing.signal))
-    if (!isFound) await readStream()
-    if (isLeader && stream?.id) await verify(stream)
+    if (!isFound || steadyMs() >= readMs) await readStream()
+    if (isLeader && isVerified() && steadyMs() >= verifyMs) await verify(stream!)
     const polled = isLeader && delivery === 'poll' ? await poll(stream!.pollUrl!) : undefined
-    unstored = polled?.failure
+    fault = polled?.failure ?? unread
     return polled?.isMore ? NEXT_BATCH_MS : isLeader ? TICK_MS : TICK_MS * 2
   }
 
   /**
-   * Has the stream verified (SSF 1.0 section 8.1.4). It also shows the transmitter that there is still a receiver, and
-   * what has become of the stream in silence.
+   * Has the stream verified (SSF 1.0 section 8.1.4). It also shows the transmitter that there is still a receiver. If
+   * that fails, events are polled until the next time.
    */
   async function verify ({ id }: ReturnType<typeof factsOf>) {
-    const dueMs = verifyMs
-    if (dueMs !== undefined && steadyMs() < dueMs) return
-    // If something fails, events are polled until then.
     verifyMs = steadyMs() + periodSeconds() * 1000
-    if (dueMs !== undefined) setStatus(await client.readStatus(id), now())
-    if (!isVerified()) return
     const state = randomBytes(12).toString('base64url')
     // Once more if news of a clock ahead of ours stood in the store, which was not read yet.
     for (let left = 2; left > 0 && !verification.isAsked(state); left--) {

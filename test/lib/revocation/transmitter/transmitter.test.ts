@@ -657,28 +657,57 @@ t.test('The status is read again with each verification, and a stream that was d
   const found = remote.answers['GET /stream']!
   Object.assign(remote.answers, { 'GET /status': [404, {}], 'GET /stream': [200, []] })
   clock.ms += 601_000
-  await until('it is looked for', () => remote.bodies('GET /stream').length === 2)
+  await until('it is looked for', () => remote.bodies('GET /stream').length >= 4)
   t.equal(stream.state().status, 'failing')
   remote.answers['GET /stream'] = found
   remote.answers['GET /status'] = [200, { status: 'enabled' }]
   await until('it is known', () => stream.state().status === 'enabled')
 })
 
-t.test('Events are polled although the status of their stream cannot be read, at the start or later', async t => {
-  for (const status of [404, 500]) {
-    const { remote, clock, stored, stream } = await start(t, {
+t.test('Events are polled although the status of their stream cannot be read, and it cannot be verified or read again', async t => {
+  for (const [what, answer, statuses] of [
+    ['GET /status', 404, ['failing']],
+    ['GET /status', 500, ['failing']],
+    ['POST /verify', 404, ['enabled', 'failing']],
+    ['POST /verify', 500, ['enabled', 'failing']],
+    ['GET /stream', 500, ['enabled', 'failing']]
+  ] as const) {
+    const { remote, clock, stored, ...seen } = await start(t, {
       prepare (remote) {
-        remote.answers['GET /status'] = [status, {}]
+        if (what !== 'GET /stream') remote.answers[what] = [answer, {}]
         serving(remote, { j1: revoked(remote, 'j1') })
       }
     })
     await until('it is stored', () => stored.length > 0)
-    t.equal(stream.state().status, 'unknown')
+    if (what === 'GET /status') await until('it is told', () => seen.stream.state().status === 'failing')
+    remote.answers[what] = [answer, {}]
     clock.ms += 601_000
-    await until('it is asked for', () => remote.bodies('GET /status').length >= 2)
+    await until('it is asked for again', () => remote.bodies(what).length >= 2)
     serving(remote, { j2: revoked(remote, 'j2') })
     await until('it is stored', () => stored.length > 1)
+    t.strictSame(statuses.filter(status => !seen.statuses.includes(status)), [], `${what} ${answer}`)
   }
+})
+
+t.test('An instance that does not lead learns within ten minutes that its stream was created anew', async t => {
+  const { remote, clock, receiver, stream, differences } = await start(t, {
+    delivery: 'push',
+    pushUrl: 'https://api.example/revocation/events',
+    isLeader: false,
+    prepare: ({ answers }) => {
+      answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver' }]
+    }
+  })
+  const push = (aud: string) => receiver.push(revoked(remote, 'j1', { aud }), undefined)
+  await until('it is known', () => stream.sender.setRules.audience !== undefined)
+  await push('receiver')
+  remote.answers['GET /stream'] = [200, { stream_id: 's2', aud: 'another' }]
+  await t.rejects(push('another'), { name: 'SetError', err: 'invalid_audience' })
+  clock.ms += 601_000
+  await until('it is read again', () => stream.sender.setRules.audience!.includes('another'))
+  await push('another')
+  await t.rejects(push('receiver'), { name: 'SetError', err: 'invalid_audience' })
+  t.equal(differences.length, 1, 'what differs still is told once')
 })
 
 t.test('Where the clock was ahead at the start and has been set right, a stream is verified and its news count', async t => {
