@@ -45,6 +45,7 @@ t.test('A request counts once, whether the log names it, the audit, or both', as
   t.strictSame(await counts(line('a'), audited('a'), audited('b'), line('b')), [['app', 2]])
   t.strictSame(await counts(line('a'), line('b'), audited('b')), [['app', 1], [null, 1]], 'the audit was off')
   t.strictSame(await counts(line('a'), line('a'), audited('a')), [['app', 1], [null, 1]], 'an id came back')
+  t.strictSame(await counts(...Array<string>(3).fill(line('a')), audited('a'), audited('a')), [['app', 2], [null, 1]])
 })
 
 t.test('Several files are one report, and lines of the audit count before those of the log', async t => {

@@ -5,6 +5,7 @@ import { splitPair } from '../../cli/arguments.ts'
 import { readCallOptions } from '../../cli/call-options.ts'
 import { judgeClock, timedSession } from '../../cli/compare-clocks.ts'
 import type { Exchange } from '../../cli/exchange.ts'
+import { fault } from '../../cli/findings.ts'
 import { readAtMost } from '../../cli/input.ts'
 import { withoutPublicPrefix } from '../../cli/known-settings.ts'
 import { explainPreflight } from '../../cli/preflight.ts'
@@ -41,6 +42,11 @@ const tenantOf = (url: string) => ({
   settings: {}
 })
 const [FIRST, SECOND] = [tenantOf('http://localhost:8000'), tenantOf('http://localhost:8001/')]
+
+t.test('A finding that cites the docs is plain text on a terminal.', async t => {
+  const { says, cure } = fault('`a` is [far](../b.md#c)\u001b[2J', 'see [`d`](e)')
+  t.strictSame([says.slice(0, 8), says.includes('\u001b'), cure], ['a is far', false, 'see d'])
+})
 
 t.test('What a call does is said by options, else by the environment, else by a tenant.', async () => {
   const options = (values: object, positionals: string[], env: NodeJS.ProcessEnv = {}, tenants?: Tenant[]) => {

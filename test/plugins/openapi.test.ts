@@ -630,6 +630,10 @@ t.test('A route without words of its own is named by the end of its path, under 
     const { summary, tags } = operationAt(document, url.replace('*', '{path}'))
     t.strictSame({ summary, tags }, { summary: end, tags: ['API'] })
   }
+  t.hasStrict(operationAt(document, '/deep/notes/{path}').parameters, [{ in: 'path', name: 'path', example: '7' }])
+  for (const url of ['/health/live', '/health/ready']) {
+    t.strictSame(operationAt(document, url).tags, ['Operation'])
+  }
 })
 
 t.test('The headers of pages stay with the pages', async t => {

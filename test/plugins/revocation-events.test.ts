@@ -198,8 +198,8 @@ t.test('A push without the agreed Authorization is refused, and its secret may b
     }])
   }
   t.strictSame(
-    log.filter(({ event }) => event === 'revocation_refused').map(({ reason }) => reason),
-    Array<string>(wrong.length + 1).fill('authorization')
+    log.filter(({ msg }) => msg === 'revocation refused').map(({ event, reason }) => [event, reason]),
+    Array(wrong.length + 1).fill(['revocation_refused', 'authorization'])
   )
   t.equal((await push(event, { authorization: 'Bearer agreed' })).status, 202)
 })
