@@ -18,7 +18,7 @@ declare module 'fastify' {
 export const replyTo = (request: FastifyRequest): FastifyReply | null => request[kReply]
 
 export function keepReply (request: FastifyRequest, reply: FastifyReply): void {
-  request[kReply] = reply
+  request[kReply] ??= reply
 }
 
 /** Keeps the reply to each request, before any hook runs: one that the app has added earlier may call a guard. */
