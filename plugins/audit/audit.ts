@@ -3,6 +3,7 @@ import { createDecisionLine } from '../../lib/report/audit/decision-line.ts'
 import { schemeSent } from '../../lib/guard/credentials.ts'
 import { createPrivateNote, verifiedTokenOf, type AdmissibleRequest } from '../../lib/guard/admission.ts'
 import type { Decisions, RefusedBecause } from '../../lib/guard/decisions.ts'
+import { receivedFrom } from '../../lib/guard/message.ts'
 import { readPseudonymKey } from '../../lib/settings/secret.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
 import { openAuditFile, unwritable, type AuditSink } from './audit-file.ts'
@@ -33,7 +34,7 @@ export async function openAudit<Request extends AdmissibleRequest> (
   const sink = to === 'log' ? createLogSink(log) : await openFile(log, to)
   /** Those whose admission has been recorded, or was lost. */
   const admitted = new WeakSet<Request>()
-  const arrival = (request: Request) => ({ ...originOf(request), peer: request.raw.socket.remoteAddress })
+  const arrival = (request: Request) => ({ ...originOf(request), peer: receivedFrom(request.raw).socket.remoteAddress })
   const arrivals = createPrivateNote<ReturnType<typeof arrival>>()
 
   const write = (request: Request, because?: RefusedBecause) => {

@@ -4,11 +4,13 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { get, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import websocket from '@fastify/websocket'
 import Fastify, { type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { readSettings } from '../../holdfast.ts'
 import { createGuard } from '../../packages/holdfast/guard.ts'
-import holdfast from '../../packages/holdfast/index.ts'
+import holdfast, { type HoldfastOptions } from '../../packages/holdfast/index.ts'
+import { createTestIssuer } from '../../packages/holdfast/testing.ts'
 import { CHECK_PATH } from '../../lib/gate/ext-authz.ts'
 import type { TrustProxy } from '../../lib/guard/url/base-url.ts'
 import { createApp, startApp, type RunningApp } from '../helpers/app.ts'
@@ -519,6 +521,27 @@ t.test('Audit: a peer on a unix socket has no address', async t => {
     scheme: 'Bearer',
     issuer: issuer.url,
     subject: 'user-1'
+  }])
+})
+
+t.test('Audit: a WebSocket of a test without a network has no address', async t => {
+  const { path, plain } = auditFile(t)
+  const { options, token } = await createTestIssuer()
+  const app = createApp(t)
+  await app.register(websocket)
+  await app.register(holdfast, { ...options, audit: path } as HoldfastOptions)
+  app.get('/live', { websocket: true, onRequest: app.authenticate() }, () => {})
+  await app.ready()
+  const socket = await app.injectWS('/live', { headers: { authorization: `Bearer ${await token({ jti: 'j1' })}` } })
+  t.teardown(() => socket.terminate())
+  t.strictSame(plain(), [{
+    decision: 'admitted',
+    method: 'GET',
+    route: '/live',
+    scheme: 'Bearer',
+    issuer: options.idp.issuer,
+    subject: 'user-1',
+    jti: 'j1'
   }])
 })
 

@@ -1,6 +1,6 @@
 import { all as addressesOf, compile } from '@fastify/proxy-addr'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Message, ReceivedRequest } from '../message.ts'
+import { receivedFrom, type Message, type ReceivedRequest } from '../message.ts'
 import { Refusal } from '../../refusal.ts'
 import {
   escapeNonAscii,
@@ -81,9 +81,9 @@ export function createPeerTrust (
  */
 export function createClientAddress (
   trustProxy: TrustProxy | AppTrust
-): (received: ReceivedRequest) => string | undefined {
+): (raw: ReceivedRequest) => string | undefined {
   const isTrusted = createPeerTrust(trustProxy)
-  return received => addressesOf(received as IncomingMessage, isTrusted).at(-1)
+  return raw => addressesOf(receivedFrom(raw) as IncomingMessage, isTrusted).at(-1)
 }
 
 // Non-empty segments of pchar (RFC 3986 section 3.3) without the comma, which separates entries. None is a dot segment,
