@@ -78,6 +78,8 @@ export async function configuration (
     },
     features: {
       devInteractions: { enabled: false },
+      // Every access token is for the API. The ID token has all that is known of a user.
+      userinfo: { enabled: false },
       backchannelLogout: { enabled: settings.logoutUri !== undefined },
       clientCredentials: { enabled: true },
       dPoP: settings.nonce

@@ -67,6 +67,7 @@ t.test('The discovery document names the endpoints that clients of hosted tenant
     jwks_uri: `${provider.issuer}/.well-known/jwks.json`
   })
   t.ok(document.dpop_signing_alg_values_supported.includes('ES256'))
+  t.notOk('userinfo_endpoint' in document, 'where no token would pass: clients that find it fail')
 })
 
 t.test(
@@ -189,7 +190,7 @@ t.test('A browser client that names the user logs in without a page and gets a t
     email: 'grace@holdfast.example',
     cnf: { jkt: await dpop.calculateThumbprint() }
   })
-  t.equal(decodeJwt(tokens.id_token!)['sub'], 'grace')
+  t.hasStrict(decodeJwt(tokens.id_token!), { sub: 'grace', email: 'grace@holdfast.example' })
 })
 
 t.test('A code is useless without its PKCE verifier.', async t => {
