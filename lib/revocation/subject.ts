@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { misunderstood } from './set-error.ts'
-import { claimTarget, type RevocationTarget } from './target.ts'
+import { claimTarget, emailTarget, type RevocationTarget } from './target.ts'
 
 /** How the subjects of one sender of events are found in access tokens. */
 export interface SubjectRules {
@@ -133,7 +133,8 @@ function readSimple (subject: JsonObject, role: string, rules: SubjectRules): Su
   const comparedWith = role === 'user' ? own(subjectClaims, format) ?? claim : own(subjectClaims, role)
   if (comparedWith === undefined) return []
   const kind = role === 'user' || role === 'device' ? role : 'other'
-  return issuers.map(issuer => ({ kind, target: claimTarget(comparedWith, issuer, value) }))
+  const targetOf = format === 'email' ? emailTarget : claimTarget
+  return issuers.map(issuer => ({ kind, target: targetOf(comparedWith, issuer, value) }))
 }
 
 /** One of another issuer names nothing here, beside one that does. */

@@ -7,7 +7,7 @@ import type { VerifiedToken } from '../guard/token/verified-tokens.ts'
 /** The parts of a token that a revocation can name. An issuer of `*` means all of them. */
 export type RevocationTarget =
   | readonly ['sub' | 'sid' | 'jti' | 'client', string, string]
-  | readonly ['claim', string, string, string]
+  | readonly ['claim' | 'email', string, string, string]
   | readonly ['issuer', string]
   | readonly ['jkt', string]
 
@@ -22,7 +22,7 @@ export function keyOf (target: RevocationTarget): string {
   const first = kind === 'jkt' ? given : withoutTrailingSlash(given)
   const key = JSON.stringify([kind, first, ...rest])
   if (key.length <= MAX_KEY_CHARACTERS) return key
-  const told = kind === 'claim' ? [JSON.stringify(rest[0])] : []
+  const told = rest.length > 1 ? [JSON.stringify(rest[0])] : []
   return [kind, hash('sha256', key, 'base64url'), ...told, kind === 'jkt' ? '' : first].join(' ')
 }
 
@@ -43,12 +43,18 @@ export function issuerOfKey (key: string): string | undefined {
  */
 export function claimTarget (claim: string, issuer: string, value: string): RevocationTarget {
   if (claim === 'sub' || claim === 'sid') return [claim, issuer, value]
-  // Mail programs see no difference of case in an address.
   return ['claim', issuer, claim, claim === 'email' ? value.toLowerCase() : value]
 }
 
+/** What an address names in any claim: mail programs see no difference of case. */
+export function emailTarget (claim: string, issuer: string, address: string): RevocationTarget {
+  return claim === 'email' || !address.includes('@')
+    ? claimTarget(claim, issuer, address)
+    : ['email', issuer, claim, address.toLowerCase()]
+}
+
 /** The beginning of the key of a session or another claim. An issuer has no quote in it; a claim may. */
-const CLAIM_KEY = /^(?:(?:\[")?(sid)[" ]|(?:\["claim","[^"]*",|claim \S+ )("(?:[^"\\]|\\.)*"))/
+const CLAIM_KEY = /^(?:(?:\[")?(sid)[" ]|(?:\["(?:claim|email)","[^"]*",|(?:claim|email) \S+ )("(?:[^"\\]|\\.)*"))/
 
 /** The claim whose value a key names. Undefined if it names another part of a token. */
 export function claimOfKey (key: string): string | undefined {
@@ -127,6 +133,7 @@ export function revocationFactsOf (
   const named = [...new Set([...session, ...other])]
   const targets: RevocationTarget[] = [
     ['sub', issuer, claims.sub],
+    emailTarget('sub', issuer, claims.sub),
     ['issuer', issuer],
     ...valuesOf(byName, 'jti').map(value => ['jti', issuer, value] as const)
   ]
@@ -136,7 +143,11 @@ export function revocationFactsOf (
   if (jkt !== undefined) targets.push(['jkt', jkt])
   for (const name of named) {
     for (const value of valuesOf(byName, name)) {
-      targets.push(claimTarget(name, issuer, value), claimTarget(name, '*', value))
+      targets.push(
+        claimTarget(name, issuer, value),
+        claimTarget(name, '*', value),
+        emailTarget(name, issuer, value)
+      )
     }
   }
   const uncertain = ['jti', ...CLIENT_CLAIMS, ...named].find(name =>
@@ -145,7 +156,7 @@ export function revocationFactsOf (
     )
   )
   const loginAt = byName.auth_time === undefined ? undefined : asTime(byName.auth_time) ?? Infinity
-  return { keys: targets.map(keyOf), issuedAt: asTime(byName.iat), loginAt, uncertain }
+  return { keys: [...new Set(targets.map(keyOf))], issuedAt: asTime(byName.iat), loginAt, uncertain }
 }
 
 function valuesOf (claims: Readonly<Record<string, unknown>>, name: string): string[] {

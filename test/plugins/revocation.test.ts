@@ -80,6 +80,32 @@ t.test('Two transmitters that name sessions otherwise each have their own events
   )
 })
 
+t.test('An address of an event is found without case in the claim that the settings name, and an id is not', async t => {
+  for (const claim of ['upn', 'sub', 'user.mail', 'email']) {
+    const { issuer, transmitter, push, ask } = await start(t, {
+      revocation: (transmitter, { url }) => ({
+        transmitters: [{
+          issuer: transmitter.url,
+          audience: RECEIVER,
+          delivery: 'push',
+          tokenIssuers: [url],
+          subjectClaims: { email: claim, opaque: 'device' }
+        }]
+      })
+    })
+    const token = (name: string, address: string) => issuer.token({ iat: nowSeconds() - 5, [name]: address })
+    const asked = () =>
+      Promise.all(
+        [token(claim, 'Ann@A.example'), token(claim, 'ann@a.example'), token(claim, 'bob@a.example')].map(ask)
+      )
+    t.strictSame(await asked(), [200, 200, 200], claim)
+    const sets = [{ format: 'email', email: 'ANN@a.Example' }, { format: 'opaque', id: 'ab' }]
+    for (const subject of sets) await push(transmitter.set({ claims: { sub_id: subject } }))
+    t.strictSame(await asked(), [401, 401, 200], claim)
+    t.strictSame([await ask(token('device', 'ab')), await ask(token('device', 'AB'))], [401, 200], claim)
+  }
+})
+
 t.test('A user whose number has lost digits passes for nobody, and one whose number has not is named by its text', async t => {
   const { issuer, transmitter, push, ask } = await start(t, {
     revocation: (transmitter, { url }) => ({

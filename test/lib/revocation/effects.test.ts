@@ -220,7 +220,13 @@ const ROWS: readonly Row[] = [
     title: 'the settings choose the claim of an address',
     claims: { sub_id: { format: 'email', email: 'Ann@example.com' } },
     rules: { subjectClaims: { email: 'upn' } },
-    expected: [['login', ['claim', TOKENS, 'upn', 'Ann@example.com']]]
+    expected: [['login', ['email', TOKENS, 'upn', 'ann@example.com']]]
+  },
+  {
+    title: 'what is no address is compared as it is',
+    claims: { sub_id: { format: 'email', email: 'Ann' } },
+    rules: { subjectClaims: { email: 'upn' } },
+    expected: [['login', ['claim', TOKENS, 'upn', 'Ann']]]
   },
   {
     title: 'the settings choose the claim of a user',

@@ -19,6 +19,22 @@ t.test('A claim is compared by each of its values, a text or a number.', async t
   t.strictSame(added({ sid: 's' }), [keyOf(['sid', ISSUER, 's']), keyOf(['sid', '*', 's'])])
 })
 
+t.test('An address is compared without case in each claim, and as it is written too', async t => {
+  const claims = { sub: 'Ann@A.example', email: 'Ann@A.example', uid: ['Ann@A.example', 'Ann'], sid: 'S' }
+  t.strictSame(factsOf(claims, { session: ['sid'], other: ['email', 'uid'] }).keys, [
+    keyOf(['sub', ISSUER, 'Ann@A.example']),
+    keyOf(['email', ISSUER, 'sub', 'ann@a.example']),
+    keyOf(['issuer', ISSUER]),
+    keyOf(['sid', ISSUER, 'S']),
+    keyOf(['sid', '*', 'S']),
+    keyOf(['claim', ISSUER, 'email', 'ann@a.example']),
+    keyOf(['claim', '*', 'email', 'ann@a.example']),
+    ...uid('Ann@A.example'),
+    keyOf(['email', ISSUER, 'uid', 'ann@a.example']),
+    ...uid('Ann')
+  ])
+})
+
 t.test('A dotted name leads into objects if no claim has the whole name.', async t => {
   const names = { session: ['session.id'], other: [] }
   const keys = [keyOf(claimTarget('session.id', ISSUER, 's')), keyOf(claimTarget('session.id', '*', 's'))]
@@ -125,6 +141,8 @@ t.test('The claim can be read in a key, and its issuer behind it.', t => {
     [['claim', '*', 'https://a.example/"x", \\', 'd'], 'https://a.example/"x", \\'],
     [['claim', ISSUER, 'device', 'd'.repeat(200)], 'device'],
     [['claim', '*', 'https://a.example/"x", \\ \\', 'd'.repeat(200)], 'https://a.example/"x", \\ \\'],
+    [['email', ISSUER, 'upn', 'a@b'], 'upn'],
+    [['email', ISSUER, 'https://a.example/"x"', 'a@b'.repeat(100)], 'https://a.example/"x"'],
     [['sub', ISSUER, 'sid'], undefined],
     [['client', ISSUER, 'claim'], undefined],
     [['issuer', ISSUER], undefined],
