@@ -1,7 +1,7 @@
 import { validateHeaderValue } from 'node:http'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
-import { proxyUrl } from '../lib/guard/provider/proxies.ts'
+import { parseNoProxy, proxyUrl } from '../lib/guard/provider/proxies.ts'
 import { asObject, parseJson } from './input.ts'
 
 /** One request and its answer, as they are shown. */
@@ -85,23 +85,24 @@ async function wayTo (
   env: NodeJS.ProcessEnv,
   addresses: Addresses | undefined
 ): Promise<Dispatcher | undefined> {
-  const [httpProxy, httpsProxy, noProxy] = ['http_proxy', 'https_proxy', 'no_proxy']
-    .map(name => env[name] || env[name.toUpperCase()]) as Array<string | undefined>
-  const { hostname, port, protocol } = new URL(url)
-  const address = addresses?.get(`${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`)
-  if (address === undefined && ((httpProxy ?? httpsProxy) === undefined || isLoopback(url))) return undefined
-  const { Agent, EnvHttpProxyAgent } = await import('undici')
+  const [httpProxy, httpsProxy, noProxy = ''] = ['http_proxy', 'https_proxy', 'no_proxy'].map(name =>
+    env[name] || env[name.toUpperCase()]
+  )
+  const to = new URL(url)
+  const isHttps = to.protocol === 'https:'
+  const address = addresses?.get(`${to.hostname}:${to.port || (isHttps ? 443 : 80)}`)
   if (address === undefined) {
-    // What is undefined it would look for itself.
-    const proxies = { httpProxy: proxyUrl(httpProxy) ?? '', httpsProxy: proxyUrl(httpsProxy) ?? '' }
-    return new EnvHttpProxyAgent({ ...proxies, noProxy: noProxy ?? '' })
+    const proxy = proxyUrl((isHttps && httpsProxy) || httpProxy)
+    if (proxy === undefined || isLoopback(to) || parseNoProxy(noProxy)(to)) return undefined
+    const { ProxyAgent } = await import('undici')
+    return new ProxyAgent(proxy)
   }
+  const { Agent } = await import('undici')
   const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address, family: isIP(address) }])
   return new Agent({ connect: { lookup } })
 }
 
-function isLoopback (url: string): boolean {
-  const { hostname } = new URL(url)
+function isLoopback ({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
 }
 

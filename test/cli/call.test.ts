@@ -243,6 +243,8 @@ t.test('--resolve names the address of a host, and a Host line is refused.', asy
   t.equal((await ask()).code, 1, 'no proxy')
   env.HTTP_PROXY = proxy.url
   proxy.tunnels.pop()
+  const apart = [`http://[::ffff:127.0.0.1]:${port}/api/public`]
+  t.equal((await run(undefined, apart, { ...env, NO_PROXY: '::/0' })).code, 0, 'NO_PROXY may hold a network, as for the service')
   for (const host of ['localhost', '127.0.0.1']) {
     t.equal((await run(undefined, [`http://${host}:${port}/api/public`], env)).code, 0, host)
   }
