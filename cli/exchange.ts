@@ -92,10 +92,9 @@ async function wayTo (
   const isHttps = to.protocol === 'https:'
   const address = addresses?.get(`${to.hostname}:${to.port || (isHttps ? 443 : 80)}`)
   if (address === undefined) {
+    if (isLoopback(to) || parseNoProxy(noProxy)(to)) return undefined
     const proxy = proxyUrl((isHttps && httpsProxy) || httpProxy)
-    if (proxy === undefined || isLoopback(to) || parseNoProxy(noProxy)(to)) return undefined
-    const { ProxyAgent } = await import('undici')
-    return new ProxyAgent(proxy)
+    return proxy === undefined ? undefined : new (await import('undici')).ProxyAgent(proxy)
   }
   const { Agent } = await import('undici')
   const lookup: LookupFunction = (_host, _options, done) => done(null, [{ address, family: isIP(address) }])

@@ -241,6 +241,7 @@ t.test('--resolve names the address of a host, and a Host line is refused.', asy
   t.equal((await ask()).code, 0, 'a proxy without its scheme, as curl takes it; an empty variable is none')
   env.HTTP_PROXY = 'ftp://127.0.0.1:1'
   t.equal((await ask()).code, 1, 'no proxy')
+  t.equal((await run(undefined, [local.url + '/api/public'], env)).code, 0, 'this machine is asked without one, whatever it is')
   env.HTTP_PROXY = proxy.url
   proxy.tunnels.pop()
   const apart = [`http://[::ffff:127.0.0.1]:${port}/api/public`]
