@@ -151,6 +151,10 @@ async function judgeRoute (
     notes.push('The message in the body decides here, and the capture has none: what its rule asks for is not checked.')
   }
   if (route.kind === 'open') notes.push('This route has no guard. It answers whatever the checks below say.')
+  if (route.kind === 'unknown') {
+    notes.push(`The routes cannot be loaded here (${route.fault}), so what this one needs is not known: --scope says it.`)
+    return undefined
+  }
   if (route.kind !== 'none') return route
   if (status === 404) {
     notes.push(

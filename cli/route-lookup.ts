@@ -13,6 +13,8 @@ import type { Settings } from '../lib/settings/settings.ts'
 
 type FoundRoute =
   | { readonly kind: 'none' }
+  /** A route file needs what only the service has, such as a decorator of plugins/own/. */
+  | { readonly kind: 'unknown', readonly fault: string }
   | { readonly kind: 'open' }
   | { readonly kind: 'guarded', readonly requirements: readonly Requirement[] }
 
@@ -20,7 +22,12 @@ type FoundRoute =
  * Asks the routes of the service themselves, by its own router, what guards a request; nothing else of the service is
  * started.
  */
-export async function lookUpRoute (method: string, target: string, settings: Settings): Promise<FoundRoute> {
+export async function lookUpRoute (
+  method: string,
+  target: string,
+  settings: Settings,
+  dir = join(import.meta.dirname, '..', 'routes', 'api')
+): Promise<FoundRoute> {
   // Only the routes need them, and they take long to load.
   const [{ default: Fastify }, { default: autoload }] = await Promise.all([
     import('fastify'),
@@ -46,10 +53,14 @@ export async function lookUpRoute (method: string, target: string, settings: Set
     if (requirements) found = requirements.length > 0 ? { kind: 'guarded', requirements } : { kind: 'open' }
     return reply.send()
   })
-  await app.register(autoload, { dir: join(import.meta.dirname, '..', 'routes', 'api'), options: { prefix: '/api' } })
+  let isReady = false
   try {
+    await app.register(autoload, { dir, options: { prefix: '/api' } })
+    await app.ready()
+    isReady = true
     await app.inject({ method: method as HTTPMethods, url: target })
-  } catch {
+  } catch (error) {
+    if (!isReady) return { kind: 'unknown', fault: (error as Error).message }
     // What no client can send has no route.
   } finally {
     await app.close()

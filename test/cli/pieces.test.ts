@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { splitPair } from '../../cli/arguments.ts'
 import { readCallOptions } from '../../cli/call-options.ts'
@@ -9,6 +10,7 @@ import { fault } from '../../cli/findings.ts'
 import { readAtMost } from '../../cli/input.ts'
 import { withoutPublicPrefix } from '../../cli/known-settings.ts'
 import { explainPreflight } from '../../cli/preflight.ts'
+import { lookUpRoute } from '../../cli/route-lookup.ts'
 import { createPaint, indent, showAnswer, showJwt, showRequest, terminalLine, terminalText } from '../../cli/show.ts'
 import { isAt, readTenants, removeTenant, tenantAt, writeConfiguration, writeTenant, type Tenant } from '../../cli/tenants.ts'
 import type { Settings } from '../../lib/settings/settings.ts'
@@ -240,6 +242,18 @@ t.test('The command ends quietly if nobody reads on.', t => {
   const line = '"$0" --import ./cli/strip-types.js cli/main.ts --help | true'
   t.equal(spawnSync('sh', ['-c', line, process.execPath], { encoding: 'utf8', cwd: root }).stderr, '')
   t.end()
+})
+
+t.test('A route is asked what it needs, unless its file needs what only the service has.', async t => {
+  const route = "export default async app => { app.get('/a', { onRequest: app.requireScope('b') }, () => {}) }"
+  const dir = t.testdir({ a: { 'a.js': route }, b: { 'a.js': route, 'b.js': 'export default async app => { app.own() }' } })
+  const ask = (method: string, target: string, folder = 'a') =>
+    lookUpRoute(method, target, {} as Settings, join(dir, folder))
+  t.hasStrict(await ask('GET', '/api/a'), { kind: 'guarded', requirements: [{ scope: ['b'] }] })
+  for (const [method, target] of [['GET', '/api/b'], ['FOO', '/api/a'], ['G T', '/api/a'], ['GET', 'http://[']] as const) {
+    t.strictSame(await ask(method, target), { kind: 'none' })
+  }
+  t.strictSame(await ask('GET', '/api/a', 'b'), { kind: 'unknown', fault: 'app.own is not a function' })
 })
 
 t.test('A stream is read up to its bound.', async t => {
