@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, IncomingMessage } from 'node:http'
 import { connect, createServer as createHttp2Server, type Http2ServerRequest } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -312,6 +312,16 @@ t.test('A framework may have rewritten the target of a request of node:http: wha
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mounted/orders`
   t.equal(await (await fetch(url, { headers: { ...client.headers('GET', url) } })).text(), 'admitted user-1')
   t.equal(await (await fetch(url, { headers: { ...client.headers('GET', new URL('/', url).href) } })).text(), 'htu_mismatch')
+})
+
+t.test('A request that an adapter has made of headers has no raw lines.', async t => {
+  const { guard, client } = await start(t)
+  const adapted = (headers: object) =>
+    Object.assign(new IncomingMessage({ encrypted: true } as never), { method: 'GET', url: '/orders', headers })
+  const headers = () => ({ host: 'api.test', ...client.headers('GET', URL_) })
+  t.equal(await reasonOf(guard, adapted(headers())), 'admitted user-1')
+  t.equal(await reasonOf(guard, adapted({ ...headers(), host: 'other.test' })), 'htu_mismatch')
+  t.equal(await reasonOf(guard, adapted({})), 'credentials_missing')
 })
 
 t.test('A request of HTTP/2 has its host in :authority, and may have ended.', async t => {
