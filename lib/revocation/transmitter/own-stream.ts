@@ -1,7 +1,8 @@
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { printable } from '../../base/printable.ts'
+import { verifyNamedIssuer } from '../../guard/provider/provider-document.ts'
 import { ProviderFailure } from '../../guard/provider/provider-failure.ts'
-import { parseOwnUri, withoutTrailingSlash } from '../../guard/provider/provider-url.ts'
+import { parseOwnUri } from '../../guard/provider/provider-url.ts'
 import { KNOWN_EVENT_TYPES, STREAM_UPDATED, VERIFICATION } from '../effects.ts'
 import type { TransmitterClient } from './client.ts'
 import { originsOf, type TransmitterAddress } from './configuration.ts'
@@ -77,9 +78,7 @@ export function differencesOf (stream: JsonObject, wanted: WantedStream): Stream
 /** What the service needs to know of its stream. @throws ProviderFailure for one that is not its own, or not polled */
 export function factsOf (stream: JsonObject | undefined, { issuer, metadata, delivery, endpoint }: StreamOptions) {
   const { stream_id: id = '', aud, default_subjects: subjects, min_verification_interval: interval, iss } = stream ?? {}
-  if (typeof iss === 'string' && withoutTrailingSlash(iss) !== withoutTrailingSlash(issuer)) {
-    throw new ProviderFailure('discovery_issuer')
-  }
+  if (typeof iss === 'string') verifyNamedIssuer(iss, issuer)
   const { method = DELIVERY_METHODS.poll[0], endpoint_url: url } = isJsonObject(stream?.delivery) ? stream.delivery : {}
   const isPolled = typeof url === 'string' && DELIVERY_METHODS.poll.some(name => name === method)
   if (delivery === 'poll' && endpoint === undefined && !isPolled) {
