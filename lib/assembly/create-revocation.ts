@@ -174,8 +174,9 @@ export async function createRevocation (options: RevocationPartsOptions) {
   async function makeLogoutSender ({ issuer, clientId, sessionClaim, algs }: LogoutSettings) {
     const { jwksUri, keysFile } = idp.issuers.find(known => known.issuer === issuer) ?? {}
     return {
-      // Of its own, because the algorithms of access tokens are another setting.
-      keys: await createKeys({ issuer, jwksUri, keysFile, algs }, options),
+      // Of its own, because the algorithms of access tokens are another setting. Providers send a logout once, so it
+      // waits for keys while others only observe, too.
+      keys: await createKeys({ issuer, jwksUri, keysFile, algs }, { ...options, observing: undefined }),
       setRules: { issuers: issuerSpellings(issuer), audience: clientId, algs, type: 'logout+jwt', isUntyped: true },
       issuer,
       sessionClaim,

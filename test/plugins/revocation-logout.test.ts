@@ -1,9 +1,13 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
+import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { nowSeconds } from '../helpers/clock.ts'
-import { makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
+import holdfast from '../../packages/holdfast/index.ts'
+import { dayIn, nowSeconds } from '../helpers/clock.ts'
+import { AUDIENCE, makeIssuerKey, startIssuer, type Issuer } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { listen } from '../helpers/listen.ts'
 import { startRevocation } from '../helpers/revocation-site.ts'
 
 const CLIENT = 'orders-app'
@@ -254,4 +258,27 @@ t.test('A logout token by another algorithm than those of the client is refused'
       t.equal(await ask(issuer.token({ sid: alg })), isAccepted ? 401 : 200)
     }
   }
+})
+
+t.test('A logout token waits for the keys of its issuer, also while refusals are only observed', async t => {
+  const issuer = await startIssuer(t)
+  const keys = createServer((_request, response) => {
+    setTimeout(() => response.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })), 1000)
+  })
+  const jwksUri = `http://127.0.0.1:${await listen(t, keys)}/`
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(holdfast, {
+    idp: { issuer: issuer.url, audience: AUDIENCE, jwksUri },
+    revocation: { logout: { clientId: CLIENT } },
+    server: { observe: dayIn(1) }
+  })
+  const token = issuer.token({ aud: CLIENT, jti: 'l1', events: EVENTS, sid: 's1' }, { typ: 'logout+jwt' })
+  const { statusCode } = await app.inject({
+    method: 'POST',
+    url: '/revocation/logout',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    payload: String(form(token))
+  })
+  t.equal(statusCode, 200)
 })
