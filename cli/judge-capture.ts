@@ -7,6 +7,7 @@ import type { SettingsSources } from '../lib/settings/sources.ts'
 import { openIntrospection } from './open-introspection.ts'
 import { completeHost, headerOf, readUrl, type Capture } from './capture.ts'
 import type { Report } from './explain-report.ts'
+import { ownPathsOf } from '../lib/gate/gate-settings.ts'
 import { audiencesAt, judgeArguments, judgeAtGate, type GateJudgement, type ToldExplanation } from './gate-judgement.ts'
 import { readKnownSettings, withoutPublicPrefix } from './known-settings.ts'
 import { explainPreflight, unreached } from './preflight.ts'
@@ -142,11 +143,14 @@ async function judgeRoute (
   if (scopes !== undefined) return { kind: 'guarded', requirements: scopes.length === 0 ? [] : [{ scope: scopes }] }
   const { method, target } = request
   const { operators } = settings.revocation ?? {}
-  const isOfOperators = method === 'POST' && target.split('?', 1)[0] === '/revocation/subjects'
+  const [path] = target.split('?', 1)
+  const isOfOperators = method === 'POST' && path === '/revocation/subjects'
   if (operators && isOfOperators) return { kind: 'guarded', requirements: [{ scope: [operators.scope] }] }
   const route = settings.gate
     ? judgeAtGate(request, body, settings.gate)
-    : await lookUpRoute(method, target, settings)
+    : ownPathsOf('').some(own => `${path}/`.startsWith(`${own}/`))
+      ? { kind: 'open' as const }
+      : await lookUpRoute(method, target, settings)
   if (route.kind === 'unjudged') {
     notes.push('The message in the body decides here, and the capture has none: what its rule asks for is not checked.')
   }

@@ -355,6 +355,11 @@ t.test('Route, proxy and public address are taken into account.', async t => {
     const { code } = await run(OFFLINE, { input: curl('1.1', { lines, url: 'https://api.example/api/public' }) })
     t.equal(code, 0, `${lines.length} of credentials`)
   }
+  for (const path of ['/health/live', '/docs?a', '/.well-known/oauth-protected-resource/svc']) {
+    const { code, text } = await run(OFFLINE, { input: curl('1.1', { lines: [], url: `https://api.example${path}` }) })
+    t.strictSame([code, /This route has no guard/.test(text)], [0, true], path)
+  }
+  t.equal((await run(OFFLINE, { input: curl('1.1', { lines: [], url: 'https://api.example/docsearch' }) })).code, 1)
   const unknown = { ...bearer(), url: 'https://api.example/nothing', answered: [404] } as const
   t.equal((await run(OFFLINE, { input: curl('1.1', unknown) })).code, 0)
   const elsewhere = { ...bearer(), url: 'https://api.example/mine' }
