@@ -145,10 +145,11 @@ function splitBefore (lines: readonly string[], isFirst: (line: string) => boole
 const isRequestLine = (line: string) => /^[!-~]+ \S+ HTTP\/\d/.test(line)
 
 function readLine (capture: Capture, line: string) {
-  const [, method, target] = /^([A-Za-z-]+) (\S+) HTTP\/[\d.]+\s*$/.exec(line) ?? []
+  const [, method, target = '', version] = /^([A-Za-z-]+) (\S+) HTTP\/([\d.]+)\s*$/.exec(line) ?? []
   if (method !== undefined && capture.method === undefined) {
-    // Only a whole URL says it.
-    Object.assign(capture, { method, target, scheme: /^https?(?=:\/\/)/.exec(target!)?.[0] })
+    // A whole URL says it. Browsers speak HTTP/2 and HTTP/3 over TLS only.
+    const [scheme = version! < '2' ? undefined : 'https'] = /^https?(?=:\/\/)/.exec(target) ?? []
+    Object.assign(capture, { method, target, scheme })
     return
   }
   const [, name, value = ''] = /^(:?[!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/.exec(line) ?? []

@@ -145,6 +145,10 @@ t.test('Every form of a capture gives the same result, for a good request and fo
     'a line that was typed': ({ lines }) =>
       `$ curl -i ${url} ${lines.map(([name, value]) => `-H "${name}: ${value}"`).join(' ')} | jq .`
   }
+  const copied = raw(dpop())
+  for (const [line, code] of [[' HTTP/2', 0], [' HTTP/1.1', 1]] as const) {
+    t.equal((await run(OFFLINE, { input: copied.replace(' HTTP/1.1', line) })).code, code, 'the headers as Firefox copies them')
+  }
   const [good, bad] = [dpop(), dpop({ htu: 'http://api.example/api/private' })]
   for (const [title, form] of Object.entries(forms)) {
     const argv = [...OFFLINE, ...form === raw ? ['--url', url] : []]
