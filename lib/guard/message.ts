@@ -51,8 +51,8 @@ export function isPreflight ({ method, headers }: Pick<ReceivedRequest, 'method'
 }
 
 /**
- * A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does. It has no raw lines, and
- * often no socket.
+ * A request that did not arrive: a test made it up, as `injectWS` of @fastify/websocket does, or an adapter, such as
+ * those for AWS Lambda. It has no raw lines, and often no socket.
  */
 type MadeUpRequest = Pick<ReceivedRequest, 'method' | 'url' | 'originalUrl'> & {
   readonly headers: Readonly<Record<string, unknown>>,
@@ -65,7 +65,7 @@ type MadeUpRequest = Pick<ReceivedRequest, 'method' | 'url' | 'originalUrl'> & {
  * request that arrives, so nothing that arrives is read in this way: its `headers` hide repeated lines.
  */
 export function receivedFrom (raw: ReceivedRequest | MadeUpRequest): ReceivedRequest {
-  if (raw.rawHeaders !== undefined) return raw
+  if (raw.rawHeaders !== undefined && raw.rawHeaders.length > 0) return raw
   const { method, url, originalUrl, socket = {} } = raw
   const lines = Object.entries(raw.headers).flatMap(([name, value]) =>
     [value].flat().filter(line => line !== undefined).map(line => [name.toLowerCase(), String(line)] as const)

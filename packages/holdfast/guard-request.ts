@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../lib/base/json.ts'
-import { receivedFrom, type ReceivedRequest } from '../../lib/guard/message.ts'
+import type { ReceivedRequest } from '../../lib/guard/message.ts'
 
 /**
  * A request of node:http, or of Node's HTTP/2: the members that are read. Frameworks such as Express add `originalUrl`.
@@ -57,10 +57,11 @@ export function receivedOf (request: NodeRequest | FetchRequest, options: CheckO
 
 function ofNode (request: NodeRequest, { peer, method, url }: CheckOptions): ReceivedRequest {
   const { socket, originalUrl, headers, rawHeaders } = request
-  const read = {
+  return {
     method: method ?? request.method,
     url: url ?? (typeof originalUrl === 'string' ? originalUrl : request.url),
     headers,
+    rawHeaders,
     socket: peer === undefined
       ? socket
       : {
@@ -70,8 +71,6 @@ function ofNode (request: NodeRequest, { peer, method, url }: CheckOptions): Rec
           getPeerX509Certificate: () => socket.getPeerX509Certificate?.()
         } as NodeRequest['socket']
   }
-  // Adapters for functions, as of AWS Lambda, make up the request from headers that its sender has joined.
-  return rawHeaders.length > 0 ? { ...read, rawHeaders } : receivedFrom(read)
 }
 
 /** Two lines of these must be seen, and neither holds a comma that is good. */

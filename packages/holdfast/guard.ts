@@ -6,7 +6,7 @@ import { createDecisions } from '../../lib/guard/decisions.ts'
 import type { Observed } from '../../lib/guard/observing.ts'
 import { createRefuser, type RefusableRequest } from '../../lib/guard/refuser.ts'
 import type { RequestAuth } from '../../lib/guard/request-auth.ts'
-import { readMessage, type ReceivedRequest } from '../../lib/guard/message.ts'
+import { readMessage, receivedFrom, type ReceivedRequest } from '../../lib/guard/message.ts'
 import { Refusal, refusalBodies, type RefusalReason } from '../../lib/refusal.ts'
 import { ANY_TOKEN, parseRequirement, type RequirementOptions } from '../../lib/guard/requirement/requirement.ts'
 import type { HoldfastOptions } from '../../lib/settings/option-types.ts'
@@ -240,7 +240,7 @@ export async function createGuard (given: HoldfastOptions & GuardOptions): Promi
 
   function baseOf (received: ReceivedRequest) {
     try {
-      return baseUrlOf(readMessage(received))
+      return baseUrlOf(readMessage(receivedFrom(received)))
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       // No credentials were asked for here.

@@ -322,6 +322,8 @@ t.test('A request that an adapter has made of headers has no raw lines.', async 
   t.equal(await reasonOf(guard, adapted(headers())), 'admitted user-1')
   t.equal(await reasonOf(guard, adapted({ ...headers(), host: 'other.test' })), 'htu_mismatch')
   t.equal(await reasonOf(guard, adapted({})), 'credentials_missing')
+  t.hasStrict(guard.metadata(adapted({ host: 'own.test' })), { resource: 'https://api.test' })
+  t.throws(() => guard.metadata(adapted({})), { message: 'The host of the request is not valid.' })
 })
 
 t.test('A request of HTTP/2 has its host in :authority, and may have ended.', async t => {
