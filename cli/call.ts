@@ -89,7 +89,9 @@ async function obtainToken (
     return options.token
   }
   const { exchange: answer, parameters, token } = await requestToken({ ...options, key }, env)
-  const sent = Object.entries(parameters).map(([name, value]) => `${paint('cyan', name)}=${value}`).join('\n')
+  const sent = Object.entries(parameters).map(([name, value]) =>
+    `${paint('cyan', name)}=${SECRET.test(name) ? '(hidden)' : value}`
+  ).join('\n')
   const proof = key === undefined ? '' : `, with a proof of the key ${key.thumbprint}`
   story.push(
     title(paint, `Token request, as ${options.body}${proof}`) +
@@ -100,5 +102,8 @@ async function obtainToken (
   )
   return token
 }
+
+/** Parameters of other grants (RFC 6749, RFC 7521, RFC 8693) that nobody else may read. */
+const SECRET = /(?:^code|password|token|assertion)$/
 
 const seconds = () => Math.floor(Date.now() / 1000)

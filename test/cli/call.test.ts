@@ -58,6 +58,11 @@ t.test('No secret is shown, and tokens are shortened without --full.', async t =
   const short = await run(local, ['/api/private'])
   const full = await run(local, ['/api/private', '--full', '--body', 'json'])
   t.notMatch(short.text + full.text, provider.clientSecret)
+  const secrets = ['password', 'code', 'refresh_token', 'subject_token', 'client_assertion']
+  const params = [...secrets, 'subject_token_type', 'login_code'].flatMap(name => ['--param', `${name}=hunter2`])
+  const { text } = await run(local, ['/api/private', ...params])
+  for (const name of secrets) t.match(text, containing(`${name}=(hidden)`))
+  t.match(text, /subject_token_type=hunter2\n.*login_code=hunter2/)
   t.match(short.text, /Bearer eyJ\S+\u2026 \(\d+ characters\)/)
   t.match(full.text, /Bearer eyJ[\w-]+\.[\w-]+\.[\w-]+\n/)
 })
