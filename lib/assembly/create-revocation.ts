@@ -14,6 +14,8 @@ import type { LogoutSettings, RevocationSettings, TransmitterSettings } from '..
 import type { Settings } from '../settings/settings.ts'
 import { issuerSpellings, withoutTrailingSlash } from '../guard/provider/provider-url.ts'
 import { createTransport } from '../guard/provider/transport.ts'
+import { parsePublicUrl } from '../guard/url/base-url.ts'
+import { urlUnder } from '../guard/url/http-url.ts'
 import { createKeys, type IssuerPartOptions } from './create-issuers.ts'
 import { transmitterAuthentication } from './client-credentials.ts'
 import { readSecret } from '../settings/secret.ts'
@@ -238,9 +240,10 @@ export function createRevocationView (
 }
 
 /**
- * Where transmitters push events to, or undefined if the address of the service is not known.
+ * Where transmitters push events to, or undefined if the address of the service is not known. It is normalised: a
+ * transmitter that does so would otherwise say another one.
  * @param mount the prefix of the plugin in another app, or the empty text
  */
 export function pushUrlOf (publicUrl: string | undefined, mount = ''): string | undefined {
-  return publicUrl === undefined ? undefined : `${withoutTrailingSlash(publicUrl)}${mount}/revocation/events`
+  return publicUrl && urlUnder(parsePublicUrl(publicUrl)!, `${mount}/revocation/events`).href
 }

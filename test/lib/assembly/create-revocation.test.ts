@@ -244,6 +244,18 @@ t.test('A stream that is not pushed to the address under PUBLIC_URL is named, wi
   t.hasStrict(events.find(({ name }) => name === 'stream_changed'), { status: 'failing', reason: 'status: 405' })
 })
 
+t.test('The address for pushes is normalised, as a transmitter may write it', t => {
+  const rows: ReadonlyArray<readonly [publicUrl: string | undefined, mount: string, expected: string | undefined]> = [
+    [undefined, '', undefined],
+    ['https://api.example', '', 'https://api.example/revocation/events'],
+    ['https://api.example/', '/v1', 'https://api.example/v1/revocation/events'],
+    ['HTTPS://API.Example:443/Orders/', '', 'https://api.example/Orders/revocation/events'],
+    ['https://bücher.example:8443/ä', '', 'https://xn--bcher-kva.example:8443/%C3%A4/revocation/events']
+  ]
+  for (const [publicUrl, mount, expected] of rows) t.equal(pushUrlOf(publicUrl, mount), expected)
+  t.end()
+})
+
 t.test('The client of a transmitter proves itself by the key of a file', async t => {
   const remote = await startEventTransmitter(t)
   const keyFile = join(t.testdir({ key: '{' }), 'key.pem')
