@@ -8,7 +8,7 @@ import {
 } from '../../lib/guard/requirement/requirement.ts'
 import { asGuard } from '../../lib/guard/requirement/route-guard.ts'
 import type { GuardHook } from './augmentation.ts'
-import { keepReply } from './replies.ts'
+import { kReply } from './replies.ts'
 
 /** Puts the makers of guards on the app, and on its requests what does the same in a handler. */
 export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admission<FastifyRequest>): void {
@@ -39,7 +39,7 @@ export function decorateGuards (app: FastifyInstance, { admit, admitOnce }: Admi
       // Only a hook for preParsing gets a payload before its callback.
       (request: FastifyRequest, reply: FastifyReply, payload: unknown, done = payload as (error?: Error) => void) => {
         // The route may be of another scope.
-        keepReply(request, reply)
+        request[kReply] ??= reply
         admit(request, requirement, done)
       },
       requirement

@@ -5,7 +5,8 @@ import { hooksAround } from '../../lib/guard/requirement/route-guard.ts'
 import { Refusal } from '../../lib/refusal.ts'
 import { putRefusalHeaders } from './refusal-headers.ts'
 
-const kReply = Symbol('holdfast.reply')
+/** The key of the reply to a request. A guard in a handler has none at hand. */
+export const kReply = Symbol('holdfast.reply')
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -14,18 +15,11 @@ declare module 'fastify' {
   }
 }
 
-/** The reply to a request. A guard in a handler has none at hand. */
-export const replyTo = (request: FastifyRequest): FastifyReply | null => request[kReply]
-
-export function keepReply (request: FastifyRequest, reply: FastifyReply): void {
-  request[kReply] ??= reply
-}
-
 /** Keeps the reply to each request, before any hook runs: one that the app has added earlier may call a guard. */
 export function keepReplies (app: FastifyInstance): void {
   app.decorateRequest(kReply, null)
   const keep = (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
-    keepReply(request, reply)
+    request[kReply] = reply
     done()
   }
   app.addHook('onRequest', keep).after(() => putFirst(app, keep))
@@ -45,7 +39,7 @@ type Refuse = AdmissionOptions<FastifyRequest>['refuse']
 export function onReplies (refuse: Refuse): Refuse {
   return (request, error, requirement) => {
     const refusal = refuse(request, error, requirement)
-    const reply = replyTo(request)
+    const { [kReply]: reply } = request
     if (reply && refusal instanceof Refusal) putRefusalHeaders(reply, refusal.headers!)
     return refusal
   }

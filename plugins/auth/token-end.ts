@@ -5,7 +5,7 @@ import { createOpenAnswers, type OpenAnswer, type Link } from './open-answers.ts
 import { markEnd } from '../../server/request-ends.ts'
 import { processSurroundings } from '../../server/surroundings.ts'
 import type { SharedGuard } from './augmentation.ts'
-import { replyTo } from './replies.ts'
+import { kReply } from './replies.ts'
 
 const kLink = Symbol('holdfast.link')
 const kAdmitted = Symbol('holdfast.admitted')
@@ -61,7 +61,7 @@ function openAnswerOf (request: FastifyRequest, { routeOf }: Decisions<FastifyRe
   const { [kAdmitted]: admitted, log } = request
   const auth = admitted!
   return {
-    response: replyTo(request)!.raw,
+    response: request[kReply]!.raw,
     auth,
     isWebSocket: () => 'ws' in request && request.ws === true,
     onEnd ({ code }) {
