@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
+import type { UpstreamConnection } from './connection.ts'
 
 /** Why the upstream gave no answer. */
 export class UpstreamError extends Error {
@@ -90,15 +90,17 @@ export function isCoded (headers: AnswerHeaders): boolean {
 
 /** The body of an answer. It asks for more only when its reader has room. */
 export class AnswerBody extends Readable {
-  readonly #controller: Dispatcher.DispatchController
+  readonly #connection: UpstreamConnection
   readonly #onRead: () => void
+  readonly #onAbandoned: () => void
   #isFinished = false
   isHeld = false
 
-  constructor (controller: Dispatcher.DispatchController, onRead: () => void) {
+  constructor (connection: UpstreamConnection, onRead: () => void, onAbandoned: () => void) {
     super()
-    this.#controller = controller
+    this.#connection = connection
     this.#onRead = onRead
+    this.#onAbandoned = onAbandoned
   }
 
   accept (chunk: Buffer) {
@@ -106,25 +108,26 @@ export class AnswerBody extends Readable {
     if (this.push(chunk) && !this.isPaused()) return
     // The upstream is asked for no more until the reader has taken what came.
     this.isHeld = true
-    this.#controller.pause()
+    this.#connection.pause()
   }
 
   /** The first end counts. */
   finish (error?: UpstreamError) {
     if (this.#isFinished) return
     this.#isFinished = true
-    if (error) this.destroy(error)
-    else this.push(null)
+    if (error) return this.destroy(error)
+    this.push(null)
+    this.#connection.resume()
   }
 
   override _read () {
     this.isHeld = false
     this.#onRead()
-    this.#controller.resume()
+    this.#connection.resume()
   }
 
   override _destroy (error: Error | null, done: (error: Error | null) => void) {
-    if (!this.#isFinished) this.#controller.abort(clientGone())
+    if (!this.#isFinished) this.#onAbandoned()
     done(error)
   }
 }

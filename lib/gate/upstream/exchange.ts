@@ -1,9 +1,20 @@
 import { Transform, type Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Surroundings } from '../../base/surroundings.ts'
-import { AnswerBody, faultOf, isEventStream, UpstreamError, type AnswerHeaders, type UpstreamAnswer } from './answer.ts'
+import {
+  AnswerBody,
+  clientGone,
+  faultOf,
+  isEventStream,
+  UpstreamError,
+  type AnswerHeaders,
+  type UpstreamAnswer
+} from './answer.ts'
+import type { UpstreamConnection } from './connection.ts'
 
 export interface ExchangeOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
+  /** The connection on which undici reads. */
+  readonly connectionNow: () => UpstreamConnection
   /** Called for each interim answer (1xx) but 100 and 101. */
   readonly onInterim: (status: number, headers: AnswerHeaders) => void
   /**
@@ -24,6 +35,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   #resolve!: (answer: UpstreamAnswer) => void
   #reject!: (error: UpstreamError) => void
   #controller: Dispatcher.DispatchController | undefined
+  #connection!: UpstreamConnection
   /** The body of the request, if it is read while it is sent. */
   #sent: Transform | undefined
   /** Of the answer, and what has come of its body before it is delivered. */
@@ -88,7 +100,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     if (this.#failure) controller.abort(this.#failure)
   }
 
-  onResponseStart (controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders) {
+  onResponseStart (_controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders) {
     // RFC 9110 section 15.2.2: no other protocol was requested.
     if (status < 200 && status !== 101) {
       this.#noteLife()
@@ -99,33 +111,34 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     this.#noteLife()
     if (isEventStream(headers)) this.#stopTimer()
     this.#head = { status, headers }
+    this.#connection = this.#options.connectionNow()
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
     if (status === 304) this.#isWhole = true
     // What comes at once comes before that.
-    SETTLED.then(() => this.#deliver(controller))
+    SETTLED.then(() => this.#deliver())
   }
 
-  #deliver (controller: Dispatcher.DispatchController) {
+  #deliver () {
     const { status, headers } = this.#head!
-    this.#resolve({ status, headers, body: this.#isWhole ? joined(this.#pieces) : this.#startBody(controller) })
+    this.#resolve({ status, headers, body: this.#isWhole ? joined(this.#pieces) : this.#startBody() })
   }
 
-  #startBody (controller: Dispatcher.DispatchController): AnswerBody {
-    const body = this.#body = new AnswerBody(controller, this.#noteLife)
+  #startBody (): AnswerBody {
+    const abandon = () => this.#controller!.abort(clientGone())
+    const body = this.#body = new AnswerBody(this.#connection, this.#noteLife, abandon)
     for (const piece of this.#pieces) body.accept(piece)
     if (this.#failure) body.finish(this.#failure)
     return body
   }
 
   onResponseData (_controller: Dispatcher.DispatchController, chunk: Buffer) {
-    // undici gives an empty chunk when it goes on after a pause. It would not reach the reader, who asks for the next.
-    if (chunk.length === 0) return
     this.#noteLife()
     if (this.#body) this.#body.accept(chunk)
     else this.#pieces.push(chunk)
   }
 
   onResponseEnd () {
+    if (this.#connection.isCut()) return this.end(new UpstreamError(502, 'The upstream broke off'))
     this.#stopTimer()
     this.#isWhole = true
     this.#body?.finish()

@@ -55,14 +55,23 @@ export function createUpstream (
   )
   const tlsName = tlsNameOf(origin)
   const connections = new WeakMap<Socket, UpstreamConnection>()
-  const awaitHead = (sent: unknown): void => connections.get((sent as { socket: Socket }).socket)?.awaitHead()
+  let connectionNow: UpstreamConnection
+  const awaitHead = (sent: unknown): void => {
+    const { socket, request } = sent as { socket: Socket, request: { body: unknown } }
+    connections.get(socket)?.awaitHead(request.body !== null)
+  }
   subscribe(SENT, awaitHead)
   const pool = new Pool(origin, {
     connections: MAX_CONNECTIONS,
     ...keepAlive(idleSeconds),
     connect: (options, done) =>
       connect({ ...options, servername: tlsName }, (...result) => {
-        if (result[1]) connections.set(result[1], adaptConnection(result[1]))
+        if (result[1]) {
+          const connection = adaptConnection(result[1], () => {
+            connectionNow = connection
+          })
+          connections.set(result[1], connection)
+        }
         done(...result)
       }),
     // The exchange limits the times: undici would count the time that the body of the request takes, and has one limit
@@ -79,7 +88,12 @@ export function createUpstream (
     send (
       { method, target, headers, body, timeoutSeconds, onInterim }: UpstreamRequest
     ): Pick<UpstreamExchange, 'answer' | 'end'> {
-      const exchange = new UpstreamExchange({ timeoutMs: timeoutSeconds * 1000, ...surroundings, onInterim })
+      const exchange = new UpstreamExchange({
+        timeoutMs: timeoutSeconds * 1000,
+        ...surroundings,
+        connectionNow: () => connectionNow,
+        onInterim
+      })
       const sent = body instanceof Readable ? exchange.limitBody(body, bodyLimit) : body
       // Written out, not spread: V8 would keep what a finished request was sent with, and collect all memory every few
       // seconds.

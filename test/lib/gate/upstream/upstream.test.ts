@@ -5,6 +5,7 @@ import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import {
+  type AnswerBody,
   streamOf,
   UpstreamError,
   type AnswerHeaders,
@@ -187,8 +188,19 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
 })
 
 /** An exchange whose time does not run out. */
-function createExchange (onInterim: (status: number, headers: AnswerHeaders) => void = () => {}) {
-  return new UpstreamExchange({ timeoutMs: 1, after: () => () => {}, steadyMs: () => 0, onInterim })
+function createExchange (onInterim: (status: number, headers: AnswerHeaders) => void = () => {}, told: unknown[] = []) {
+  const connection = {
+    awaitHead () {},
+    pause () {
+      told.push('pause')
+    },
+    resume () {
+      told.push('resume')
+    },
+    isCut: () => false
+  }
+  const surroundings = { after: () => () => {}, steadyMs: () => 0 }
+  return new UpstreamExchange({ timeoutMs: 1, ...surroundings, onInterim, connectionNow: () => connection })
 }
 
 t.test('A request that would be sent a second time fails.', async t => {
@@ -213,7 +225,7 @@ t.test('A request that would be sent a second time fails.', async t => {
   t.hasStrict(aborted[2], { statusCode: 504 }, 'one that has ended does not begin')
 
   const unread = createExchange()
-  const upstream = Object.assign(controller(), { resume () {}, pause () {} })
+  const upstream = controller()
   unread.onRequestStart(upstream)
   unread.onResponseStart(upstream, 200, {})
   const body = streamIn(await unread.answer)
@@ -224,15 +236,8 @@ t.test('A request that would be sent a second time fails.', async t => {
 
 t.test('The upstream is asked for no more while the reader of an answer has not taken what came.', async t => {
   const told: string[] = []
-  const controller = {
-    resume () {
-      told.push('resume')
-    },
-    pause () {
-      told.push('pause')
-    }
-  } as unknown as Dispatcher.DispatchController
-  const exchange = createExchange()
+  const controller = {} as Dispatcher.DispatchController
+  const exchange = createExchange(undefined, told)
   exchange.onRequestStart(controller)
   exchange.onResponseStart(controller, 200, {})
   const body = streamIn(await exchange.answer)
@@ -256,6 +261,44 @@ t.test('The upstream is asked for no more while the reader of an answer has not 
   }
 })
 
+t.test('A connection that ends while its answer waits for a slow reader ends nothing else.', async t => {
+  const HEAD = 'HTTP/1.1 200 OK\r\nConnection: close\r\n'
+  const rows: ReadonlyArray<readonly [head: string, body: Buffer | undefined, isReset: boolean, isWhole: boolean]> = [
+    [HEAD, undefined, false, true],
+    [`${HEAD}Content-Length: 70010\r\n`, undefined, false, true],
+    [`${HEAD}Content-Length: 70011\r\n`, undefined, false, false],
+    [HEAD, undefined, true, false],
+    [HEAD, Buffer.from('a'), true, false]
+  ]
+  for (const [head, body, isReset, isWhole] of rows) {
+    const server = createTcpServer(socket => {
+      socket.on('error', () => {}).once('data', () => {
+        socket.write(`${head}\r\n${'x'.repeat(70_000)}`)
+        server.once('end', async () => {
+          await new Promise(resolve => socket.write('y'.repeat(10), resolve))
+          if (isReset) socket.resetAndDestroy()
+          else socket.end()
+        })
+      })
+    })
+    const upstream = createUpstream({
+      origin: `http://127.0.0.1:${await listen(t, server)}`,
+      timeoutSeconds: 7,
+      idleSeconds: 4,
+      bodyLimit: Infinity,
+      surroundings: createTimers().surroundings
+    })
+    t.teardown(() => upstream.close())
+    const request = { method: 'PUT', target: '/', headers: [], body, timeoutSeconds: 7, onInterim () {} }
+    const answer = streamIn(await upstream.send(request).answer).on('error', () => {})
+    while (!(answer as AnswerBody).isHeld) await new Promise(setImmediate)
+    server.emit('end')
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate)
+    const seen = answer.toArray().then(chunks => Buffer.concat(chunks).length, ({ name }: Error) => name)
+    t.equal(await seen, isWhole ? 70_010 : 'UpstreamError', `${head} ${body} ${isReset}`)
+  }
+})
+
 /** The body of an answer that has not come at once. */
 function streamIn ({ body }: UpstreamAnswer) {
   if (Buffer.isBuffer(body)) throw new Error('all of it has come')
@@ -269,17 +312,11 @@ function beginExchange () {
   const controller = {
     abort: ({ statusCode, message }: UpstreamError) => {
       done.push(`${statusCode} ${message}`)
-    },
-    pause: () => {
-      done.push('pause')
-    },
-    resume: () => {
-      done.push('resume')
     }
   } as unknown as Dispatcher.DispatchController
   const exchange = createExchange((status, headers) => {
     interim.push([status, headers])
-  })
+  }, done)
   exchange.onRequestStart(controller)
   const outcome = exchange.answer.then(
     ({ status }) => String(status),
