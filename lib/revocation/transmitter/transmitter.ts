@@ -201,7 +201,7 @@ export function createTransmitter (given: TransmitterOptions) {
    * @throws ProviderFailure stream_missing, and those of `factsOf`
    */
   async function readStream () {
-    readMs = steadyMs() + periodSeconds() * 1000
+    readMs = steadyMs() + VERIFICATION_SECONDS * 1000
     const { own, isRead } = authenticate ? await readOwnStream(client, given) : { own: undefined, isRead: false }
     const isThere = authenticate && configuration!.configurationEndpoint !== undefined
     const differs = own ? differencesOf(own, given) : isThere ? ['missing' as const] : []

@@ -695,7 +695,8 @@ t.test('An instance that does not lead learns within ten minutes that its stream
     pushUrl: 'https://api.example/revocation/events',
     isLeader: false,
     prepare: ({ answers }) => {
-      answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver' }]
+      // For verifications alone.
+      answers['GET /stream'] = [200, { stream_id: 's1', aud: 'receiver', min_verification_interval: 1e9 }]
     }
   })
   const push = (aud: string) => receiver.push(revoked(remote, 'j1', { aud }), undefined)
