@@ -460,6 +460,15 @@ t.test('A signed answer is read only if it is one of the issuer, for us', async 
     else t.equal(outcome.status, 200, title)
   }
   t.equal(asked.requests[0]!.headers.accept, 'application/token-introspection+jwt')
+
+  const keyless = await start(t, {
+    IDP_INTROSPECTION: 'opaque',
+    IDP_INTROSPECTION_SIGNED: true,
+    IDP_JWKS_URI: 'http://127.0.0.1:9/keys'
+  })
+  keyless.answer = signed()
+  expectRefusal(t, await callBearer(keyless, 'opaque'), 'introspection_unavailable', 'Bearer')
+  t.hasStrict(keyless.log.filter(({ reason }) => reason), [{ failure: 'keys_unavailable' }])
 })
 
 t.test('The endpoint is found by discovery', async t => {

@@ -60,6 +60,8 @@ export function createIntrospector ({ transport, endpoint, authenticate, readSig
       return answer
     }, error => {
       counts.failures++
+      // A signed answer needs the keys of its issuer.
+      if (error instanceof Refusal) throw unavailable(error.reason)
       const { word, detail, facts: { expected, found } } = error instanceof ProviderFailure
         ? error
         : new ProviderFailure('unexpected', (error as Error).name)
