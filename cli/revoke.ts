@@ -25,7 +25,9 @@ after that. A session and a token (--sid, --jti) end for good.
   ${run} --sub user-1 --issuer https://tenant.example/
   ${run} --sid 8c1f5a --undo`,
   ending: tenants =>
-    `The operator's token comes from CALL_TOKEN${tenants ? ', else from the local tenant of `npm run dev`' : ''}.
+    `The operator's token is CALL_TOKEN, or comes from CALL_ISSUER, by CALL_CLIENT_ID and CALL_CLIENT_SECRET${
+      tenants ? ', or from the local tenant of `npm run dev`' : ''
+    }.
 Exit code: 0 if the service has stored it, else 1.`
 } as const satisfies Tool
 
