@@ -151,10 +151,13 @@ export async function verifySetSignature (
     }
     return findSigner(text, candidates.slice(0, MAX_TRIED_KEYS), alg)
   })
-  if (signer === 'key_unknown' && claims.iat as number > keys.state().fetchedAt! + NEW_KEY_SECONDS) {
-    throw new UndecidedError('the key of the sender may be newer than those that were fetched')
-  }
   if (typeof signer === 'string') {
+    const { fetchedAt, lastFailure } = keys.state()
+    const isOlder = signer === 'key_unknown' && claims.iat as number > fetchedAt! + NEW_KEY_SECONDS
+    // There may be another key under an old name, too.
+    if (isOlder || lastFailure !== undefined) {
+      throw new UndecidedError('the key of the sender may be newer than those that were fetched')
+    }
     throw new SetError('The signature of the token cannot be verified with a key of its issuer.', 'invalid_key')
   }
 }

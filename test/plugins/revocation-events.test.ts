@@ -1,8 +1,9 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 import t from 'tap'
 import { startApp } from '../helpers/app.ts'
 import { makeIssuerKey, startIssuer, type IssuerKey } from '../helpers/issuer.ts'
 import { encodeJws } from '../helpers/jws.ts'
+import { until } from '../helpers/until.ts'
 import { CAEP, RECEIVER, startRevocation, type Site, type Transmitter } from '../helpers/revocation-site.ts'
 
 const SUBJECT = { format: 'iss_sub', sub: 'user-1' }
@@ -271,6 +272,18 @@ t.test('A key that the transmitter has published since is fetched', async t => {
   t.equal((await push(set(transmitter))).status, 202)
   transmitter.keys.push(later)
   t.equal((await push(set(transmitter, { header: { kid: later.kid }, signer: later.privateKey }))).status, 202)
+})
+
+t.test('A key that was replaced under its name is not refused for good while it cannot be fetched', async t => {
+  const { transmitter, push } = await startRevocation(t)
+  const statusOf = async (signer?: KeyObject) => (await push(set(transmitter, { ...signer && { signer } }))).status
+  t.strictSame([await statusOf(), await statusOf(stranger.privateKey)], [202, 400])
+  transmitter.outage = 500
+  t.strictSame([await statusOf(later.privateKey), await statusOf()], [503, 202])
+  transmitter.outage = undefined
+  transmitter.keys.splice(0, 1, { ...later, jwk: { ...later.jwk, kid: 't1' } })
+  await until('it is fetched', async () => await statusOf(later.privateKey) === 202)
+  t.equal(await statusOf(), 400)
 })
 
 t.test('A key newer than the set is not refused for good while strangers spend what may be fetched', async t => {
