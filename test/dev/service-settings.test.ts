@@ -47,6 +47,26 @@ t.test('The API under npm run dev gets what no variable can hold.', async t => {
   settingsFromOptions(shown)
 })
 
+t.test('What a variable holds is the same in the file.', async t => {
+  const { settings } = await choose({ idp }, {
+    API_PROFILE: '2',
+    CORS_HEADERS: 'X-A, X-B',
+    DPOP_ALGS: 'ES256 EdDSA',
+    DPOP_ENABLED: 'TRUE',
+    DPOP_REPLAY_MAX: '5',
+    IDP_SCOPE_CLAIMS: 'scope,scp',
+    METRICS: 'off',
+    RATE_LIMIT: '5',
+    RESOURCE: 'https://r.example',
+    TRUST_PROXY: 'loopback 192.0.2.0/24'
+  })
+  t.hasStrict(settings, {
+    api: { profile: '2' },
+    dpop: { algs: ['ES256', 'EdDSA'], replayMax: 5 },
+    server: { metrics: 'off', trustProxy: ['loopback', '192.0.2.0/24'] }
+  })
+})
+
 t.test('What is for a real provider, or for a gate, does not reach it.', async t => {
   const introspection = { for: 'jwt', endpoint: 'https://tenant.example/introspect', clientId: 'c', clientSecret: 's' }
   const { settings, written } = await choose({
