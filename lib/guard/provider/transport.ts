@@ -181,16 +181,21 @@ export function createTransport (options: TransportOptions = {}): Transport {
         ...request && { method: request.method ?? 'POST', body: request.body }
       })
       body.on('error', ignore)
+      const fail = (failure: ProviderFailure): never => {
+        // Unread it would pause undici, which throws if the connection ends then (its issue 5360).
+        body.destroy()
+        throw failure
+      }
       // If redirects were followed, any answer could choose where keys come from. If a provider moves, the operator
       // changes the settings.
-      if (status >= 300 && status < 400) throw new ProviderFailure('redirect', status)
+      if (status >= 300 && status < 400) fail(new ProviderFailure('redirect', status))
       const codings = codingsOf(headers['content-encoding'])
       if (codings !== '') {
-        throw new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) })
+        fail(new ProviderFailure('content_encoding', undefined, { expected: 'identity', found: printable(codings) }))
       }
       // A body that is announced as too long is not waited for.
       const isCuttable = request?.isCuttable === true
-      if (!isCuttable && Number(headers['content-length']) > maxResponseSize) throw new ProviderFailure('too_large')
+      if (!isCuttable && Number(headers['content-length']) > maxResponseSize) fail(new ProviderFailure('too_large'))
       const contentType = headers['content-type']
       return {
         status,

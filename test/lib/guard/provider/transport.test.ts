@@ -4,11 +4,13 @@ import { getEventListeners, once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { parseNoProxy } from '../../../../lib/guard/provider/proxies.ts'
 import { createTransport, withSession, type TransportOptions } from '../../../../lib/guard/provider/transport.ts'
 import { startConnectProxy } from '../../../helpers/connect-proxy.ts'
+import { listen } from '../../../helpers/listen.ts'
+import { until } from '../../../helpers/until.ts'
 import {
   cutShort,
   drip,
@@ -215,6 +217,24 @@ t.test('a hostile answer is a failure with a stable word', async t => {
     }
     t.equal((await get(provider.jwksUri)).status, status, 'no redirect')
   }
+})
+
+t.test('An answer that is not read ends nothing when its connection ends, and the session goes on', async t => {
+  let ended = 0
+  const heads = ['302 Found', '200 OK\r\nContent-Encoding: gzip', '200 OK\r\nContent-Length: 9999999', '200 OK']
+  const server = createTcpServer(socket => {
+    socket.on('error', () => {}).once('close', () => ended++).once('data', () => {
+      socket.end(`HTTP/1.1 ${heads.shift()}\r\nConnection: close\r\n\r\n${'x'.repeat(65_536)}`)
+    })
+  })
+  const url = `http://127.0.0.1:${await listen(t, server)}/`
+  const session = createTransport().open()
+  t.teardown(session.close)
+  for (const [at, word] of ['redirect', 'content_encoding', 'too_large'].entries()) {
+    t.equal((await session.send(url).catch(error => error)).word, word)
+    await until('its connection is gone', () => ended > at)
+  }
+  t.equal((await session.send(url)).body.length, 65_536)
 })
 
 t.test('one deadline covers all requests of a session', async t => {
