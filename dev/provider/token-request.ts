@@ -15,7 +15,7 @@ class BadTokenRequest extends Error {}
  */
 export async function takeAudience (context: Context, next: () => Promise<void>): Promise<void> {
   if (context.path === '/authorize') context.querystring = withResource(new URLSearchParams(context.querystring))
-  if (context.method !== 'POST' || context.path !== TOKEN_PATH) return next()
+  if (context.method !== 'POST' || ![TOKEN_PATH, '/request'].includes(context.path)) return next()
   const text = await readAtMost(context.req, MAX_BYTES)
   if (text === undefined) return refuse(context, 413, 'the body is too large')
   try {

@@ -107,6 +107,23 @@ t.test('A form body gives the same, and a token without a scope if none is reque
 t.test('The API is named by resource as well as by audience.', async t => {
   const { audience: resource, ...rest } = grant
   t.equal((await form({ ...rest, resource })).status, 200)
+  const push = async (audience: string) => {
+    const { status } = await fetch(`${provider.issuer}/request`, {
+      method: 'POST',
+      body: new URLSearchParams({
+        client_id: provider.browserClientId,
+        response_type: 'code',
+        redirect_uri: redirectUri,
+        scope: 'openid',
+        code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+        code_challenge_method: 'S256',
+        audience
+      })
+    })
+    return status
+  }
+  t.equal(await push(audience), 201)
+  t.equal(await push('https://elsewhere.example/'), 400, 'in a pushed authorization request (RFC 9126) too')
 })
 
 t.test('A token request that cannot be read or granted is a clean error.', async t => {
