@@ -118,7 +118,12 @@ ${others.map(([variable, name]) => member(name, variable, orText(typeOf(name)), 
 
 type None<T> = { readonly [K in keyof T]?: never }
 
+/** Those that no section has, such as proxies. */
+type VariableOptions = Pick<EnvironmentOptions, ${others.map(([variable]) => `'${variable}'`).join(' | ')}>
+
 /** Options in one of the two forms, never both. */
-export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (EnvironmentOptions & None<FileOptions>)
+export type HoldfastOptions =
+  | (FileOptions & VariableOptions & None<Omit<EnvironmentOptions, keyof VariableOptions>>)
+  | (EnvironmentOptions & None<FileOptions>)
 `)
 }

@@ -83,7 +83,8 @@ export type TransmitterOptions = OptionOf<typeof TRANSMITTER>
 export type LogoutOptions = OptionOf<typeof LOGOUT>
 export type RevocationOptions = OptionOf<typeof REVOCATION>
 
-type OfFile = Exclude<SettingName, NamesWith<{ from: 'environment' }>>
+type OfVariables = NamesWith<{ from: 'environment' }>
+type OfFile = Exclude<SettingName, OfVariables>
 
 /** Options in the shape of the configuration file. What goes with a function is no setting: a file cannot hold it. */
 export type FileOptions =
@@ -100,5 +101,10 @@ export type EnvironmentOptions = {
 
 type None<T> = { readonly [K in keyof T]?: never }
 
+/** Those that no section has, such as proxies. */
+type VariableOptions = Pick<EnvironmentOptions, (typeof SETTINGS)[OfVariables]['variable']>
+
 /** Options in one of the two forms, never both. */
-export type HoldfastOptions = (FileOptions & None<EnvironmentOptions>) | (EnvironmentOptions & None<FileOptions>)
+export type HoldfastOptions =
+  | (FileOptions & VariableOptions & None<Omit<EnvironmentOptions, keyof VariableOptions>>)
+  | (EnvironmentOptions & None<FileOptions>)

@@ -75,7 +75,8 @@ export function settingsFromOptions (options: object): Givens {
   }
   const keys = Object.keys(options)
   const section = keys.find(key => SECTIONS.has(key) || TREE_SETTINGS.has(key))
-  const variable = keys.find(key => NAMES.has(key))
+  // What no section has may stand beside them.
+  const variable = keys.find(key => NAMES.has(key) && settingSpec(NAMES.get(key)!).from !== 'environment')
   if (section !== undefined && variable !== undefined) {
     tell(
       section,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { GateOptions, GateRuleOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
+import type { GateOptions, GateRuleOptions, HoldfastOptions, McpTargetOptions } from '../../../lib/settings/option-types.ts'
 import { ownOptions, settingsFromOptions } from '../../../lib/settings/options.ts'
 import { settingNames, settingSpec } from '../../../lib/settings/specs.ts'
 import { noSettings } from '../../../lib/settings/tree.ts'
@@ -113,6 +113,14 @@ t.test('Options are an object, and what Fastify reads is taken out of it.', asyn
     settingsOf({ idp: { issuers: [{ issuer: 'https://a.example/', algs: undefined }] } }).idp.issuers,
     [{ issuer: 'https://a.example/' }]
   )
+})
+
+t.test('Proxies, which no section has, stand beside sections.', async t => {
+  const options: HoldfastOptions = { idp: { domain: 'tenant.example' }, HTTPS_PROXY: 'http://p:3128', NO_PROXY: 'a' }
+  t.hasStrict(settingsOf(options), {
+    idp: { domain: 'tenant.example' },
+    proxies: { httpsProxy: 'http://p:3128', noProxy: 'a' }
+  })
 })
 
 const REFUSED: ReadonlyArray<{ options: object, problem: string | RegExp }> = [
