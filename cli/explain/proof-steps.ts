@@ -1,4 +1,5 @@
 import { promisify } from 'node:util'
+import { isJsonObject, type JsonObject } from '../../lib/base/json.ts'
 import {
   CHECKS_AFTER_SIGNATURE as AFTER,
   CHECKS_BEFORE_SIGNATURE as BEFORE,
@@ -9,7 +10,7 @@ import {
 } from '../../lib/guard/dpop/proof.ts'
 import { readProofLine } from '../../lib/guard/guard.ts'
 import { decodeJsonObject } from '../../lib/guard/jose/signed-jwt.ts'
-import { thumbprint } from '../../lib/guard/jose/public-key.ts'
+import { PRIVATE_MEMBERS, thumbprint } from '../../lib/guard/jose/public-key.ts'
 import type { Examination } from './examination.ts'
 import {
   judgedAt,
@@ -32,6 +33,13 @@ const jsonOf = ({ proof }: Examination, part: 'header' | 'payload') =>
 const claims = (e: Examination, ...names: string[]) => showMembers(jsonOf(e, 'payload'), names)
 const iat = (e: Examination) => showTimes(jsonOf(e, 'payload'), ['iat'], e)
 
+/** A client may send the private half by mistake, and a report goes to others. */
+function withoutPrivateKey ({ jwk, ...header }: JsonObject = {}): JsonObject {
+  const found = PRIVATE_MEMBERS.filter(name => isJsonObject(jwk) && Object.hasOwn(jwk, name))
+  const hidden = Object.fromEntries(found.map(name => [name, '(not shown)']))
+  return { ...header, jwk: found.length > 0 ? { ...jwk as JsonObject, ...hidden } : jwk }
+}
+
 /** What is said of the checks that look into the proof. */
 const TEXTS: Readonly<Record<(typeof BEFORE | typeof AFTER)[number]['name'], StepText>> = {
   form: {
@@ -43,7 +51,7 @@ const TEXTS: Readonly<Record<(typeof BEFORE | typeof AFTER)[number]['name'], Ste
     title: 'Its header names an accepted algorithm and a public key for it',
     failed: 'Its header has no accepted algorithm, or no public key for it',
     compared: e => [
-      ...showMembers(jsonOf(e, 'header'), ['typ', 'alg', 'jwk', 'crit']),
+      ...showMembers(withoutPrivateKey(jsonOf(e, 'header')), ['typ', 'alg', 'jwk', 'crit']),
       ['accepted algorithms', e.options.settings.dpop.algs.join(' ')],
       ['thumbprint of jwk', show(e.proof?.header && thumbprint(e.proof.header.jwk))]
     ]

@@ -18,7 +18,7 @@ const COORDINATE_BYTES: Readonly<Record<string, number>> = {
 /** FIPS 204 section 4. */
 const ML_DSA_44_BYTES = 1312
 /** The members of private and symmetric keys (RFC 7518 section 6, RFC 9964). */
-const PRIVATE_MEMBERS: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
+export const PRIVATE_MEMBERS: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
 
 /** The members of a public JWK that its thumbprint covers, in lexicographic order (RFC 7638 section 3.2, RFC 9964). */
 export type PublicJwk =

@@ -165,6 +165,15 @@ t.test('After a failed check nothing is reached, and there is advice', async t =
   })
   t.strictSame(step(refused, 'proof.iat').compared, [])
 
+  const { jwk } = JSON.parse(Buffer.from(proof.split('.')[0]!, 'base64url').toString())
+  const careless = good.remake(good.token, { jwk: { ...jwk, d: 'hunter2', key_ops: ['verify'] } })
+  const leaking = await bench.explain(linesOf({ ...good, proof: careless }))
+  t.equal(leaking.refusal?.reason, 'proof_key')
+  t.strictSame(step(leaking, 'proof.header').compared[2], [
+    'jwk',
+    JSON.stringify({ ...jwk, d: '(not shown)', key_ops: ['verify'] })
+  ])
+
   const pathless = await bench.explain(linesOf({ ...good, proof }, { path: '/api/./private' }))
   t.equal(pathless.refusal?.reason, 'target_path')
   t.strictSame(
