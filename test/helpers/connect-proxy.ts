@@ -8,8 +8,8 @@ interface ConnectProxy {
   url: string
   /** The `host:port` of each requested tunnel. */
   tunnels: string[]
-  /** tunnel: works. refuse: answers 407. hang: never answers. reset: cuts the connection. */
-  mode: 'tunnel' | 'refuse' | 'hang' | 'reset'
+  /** tunnel: works. refuse: answers 407. hang: never answers. reset: cuts the connection. end: ends it. */
+  mode: 'tunnel' | 'refuse' | 'hang' | 'reset' | 'end'
   close (): Promise<void>
 }
 
@@ -28,6 +28,7 @@ export async function startConnectProxy (): Promise<ConnectProxy> {
   server.on('connect', (request, client: Socket) => {
     proxy.tunnels.push(request.url!)
     if (proxy.mode === 'reset') client.resetAndDestroy()
+    if (proxy.mode === 'end') client.end()
     if (proxy.mode === 'refuse') client.end('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n')
     if (proxy.mode !== 'tunnel') return
     const upstream = keep(connect(Number(request.url!.slice(request.url!.lastIndexOf(':') + 1)), 'localhost', () => {

@@ -120,8 +120,9 @@ export function createTransport (options: TransportOptions = {}): Transport {
 
   let kept: ReturnType<typeof openAgents> | undefined
   function openAgents () {
-    const { Agent, ProxyAgent } = undici()
-    const tunnel = { requestTls: tls, proxyTls: tls, maxResponseSize }
+    const { Agent, Pool, ProxyAgent } = undici()
+    const clientFactory = (origin: URL, options: object) => askOnce(new Pool(origin, options))
+    const tunnel = { requestTls: tls, proxyTls: tls, maxResponseSize, clientFactory }
     return {
       direct: new Agent({ connect: tls, maxResponseSize }),
       proxied: proxy === undefined ? undefined : new ProxyAgent({ uri: proxy, ...tunnel })
@@ -215,6 +216,16 @@ export function createTransport (options: TransportOptions = {}): Transport {
       kept = undefined
     }
   }
+}
+
+/** Undici would ask a proxy that hangs up again at once, and then again, thousands of times until the deadline. */
+function askOnce (pool: Dispatcher): Dispatcher {
+  const { connect } = pool
+  pool.connect = (options: Dispatcher.ConnectOptions) =>
+    Reflect.apply(connect, pool, [options]).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'UND_ERR_SOCKET' ? new ProviderFailure('proxy') : error
+    })
+  return pool
 }
 
 /** A body, as far as it is not too large. */

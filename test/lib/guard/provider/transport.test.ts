@@ -340,6 +340,20 @@ t.test('A proxy whose own certificate is refused is a fault of TLS, and not a pr
   })
 })
 
+t.test('A proxy that hangs up is asked once, also where connections are kept.', async t => {
+  const proxy = await startConnectProxy()
+  t.teardown(proxy.close)
+  proxy.mode = 'end'
+  for (const keepAlive of [false, true]) {
+    proxy.tunnels.length = 0
+    await t.rejects(get('https://idp.test/', { httpsProxy: proxy.url, keepAlive }), {
+      name: 'ProviderFailure',
+      word: 'proxy'
+    })
+    t.strictSame(proxy.tunnels, ['idp.test:443'])
+  }
+})
+
 t.test('NO_PROXY goes around the proxy, and without it nothing does', async t => {
   const provider = await startHostileProvider({ tls: true })
   const proxy = await startConnectProxy()
