@@ -144,8 +144,9 @@ async function judgeRoute (
   const { method, target } = request
   const { operators } = settings.revocation ?? {}
   const [path] = target.split('?', 1)
-  const isOfOperators = method === 'POST' && path === '/revocation/subjects'
-  if (operators && isOfOperators) return { kind: 'guarded', requirements: [{ scope: [operators.scope] }] }
+  if (method === 'POST' && path === '/revocation/subjects') {
+    return operators && { kind: 'guarded', requirements: [{ scope: [operators.scope] }] }
+  }
   const route = settings.gate
     ? judgeAtGate(request, body, settings.gate)
     : ownPathsOf('').some(own => `${path}/`.startsWith(`${own}/`))
