@@ -426,7 +426,7 @@ t.test('A handler that calls the guard again after a refusal gets a new check; c
 
   answers.push(refused, passed)
   const request: AdmissibleRequest = {
-    raw: { rawHeaders: [] } as unknown as AdmissibleRequest['raw'],
+    raw: { rawHeaders: [], headers: {} } as unknown as AdmissibleRequest['raw'],
     user: null,
     auth: null
   }
