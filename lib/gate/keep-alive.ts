@@ -14,7 +14,7 @@ interface KeepAliveOptions extends Pick<Surroundings, 'after' | 'steadyMs'> {
  */
 export function keepAlive (answer: UpstreamAnswer, method: string, options: KeepAliveOptions): UpstreamAnswer {
   const { status, headers, body } = answer
-  if (status !== 200 || method === 'HEAD' || !isEventStream(headers) || isCoded(headers)) return answer
+  if (method === 'HEAD' || !isEventStream(answer) || isCoded(headers)) return answer
   if (headers['content-length'] !== undefined) return answer
   return {
     status,

@@ -48,7 +48,7 @@ export function sendAnswer (reply: FastifyReply, { status, headers, body }: Upst
     return
   }
   if (stream === body) {
-    if (isEventStream(headers)) allowSilence(reply, stream)
+    if (isEventStream({ status, headers })) allowSilence(reply, stream)
     stream.once('error', error => {
       if (!reply.raw.destroyed) noteFailure(reply.request, error)
     })

@@ -79,8 +79,8 @@ export function streamOf (body: UpstreamAnswer['body']): Readable {
 const EVENT_STREAM = /^text\/event-stream[ \t]*(?:;|$)/i
 
 /** Whether an answer is a stream of server-sent events, which may be silent for any time. */
-export function isEventStream (headers: AnswerHeaders): boolean {
-  return valuesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
+export function isEventStream ({ status, headers }: Pick<UpstreamAnswer, 'status' | 'headers'>): boolean {
+  return status === 200 && valuesOf(headers, 'content-type').some(type => EVENT_STREAM.test(type))
 }
 
 /** Whether the bytes of an answer are coded, so that nothing can read them. */

@@ -109,8 +109,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     const fault = faultOf(status, headers)
     if (fault) return this.end(fault)
     this.#noteLife()
-    if (isEventStream(headers)) this.#stopTimer()
     this.#head = { status, headers }
+    if (isEventStream(this.#head)) this.#stopTimer()
     this.#connection = this.#options.connectionNow()
     // RFC 9110 section 15.4.5: it has no body, whatever length it states. undici would wait for one.
     if (status === 304) this.#isWhole = true

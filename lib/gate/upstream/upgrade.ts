@@ -88,7 +88,7 @@ export function requestUpgrade (
       const fault = faultOf(status, headers)
       if (fault) return request.destroy(fault)
       // If its request were destroyed, an answer without a length would end as if it were whole.
-      awaited = isEventStream(headers) ? response.setTimeout(0) : response
+      awaited = isEventStream({ status, headers }) ? response.setTimeout(0) : response
       resolve({ kind: 'refused', status, headers, body: response })
     })
     request.once('timeout', () => awaited.destroy(new UpstreamError(504, 'The upstream is too slow')))

@@ -130,6 +130,12 @@ t.test('Whoever is silent for the whole time limit ends the request, and each si
     answering!.end('data: 1')
     t.equal(await all, 'data: 1')
   }
+  const silentError = send()
+  await once(server, 'arrived')
+  answering!.writeHead(500, { 'content-type': 'text/event-stream' }).flushHeaders()
+  const over = t.rejects(read(await silentError.answer), { name: 'UpstreamError', statusCode: 504 }, 'an error has one')
+  advance(7000)
+  await over
   const late = send()
   advance(7000)
   await t.rejects(late.answer, { statusCode: 504, message: 'The upstream is too slow' }, 'until then it has one')
