@@ -36,6 +36,22 @@ t.test('What an upstream has sent is read although it has closed, and other fail
   t.end()
 })
 
+t.test('A reset is no end of an answer, unless the request had a body and all has been read', t => {
+  const rows: ReadonlyArray<readonly [state: object, mayReset: boolean, isCut: boolean]> = [
+    [{ errored: null, readableLength: 0 }, false, false],
+    [{ errored: new Error('reset'), readableLength: 0 }, false, true],
+    [{ errored: new Error('reset'), readableLength: 0 }, true, false],
+    [{ errored: new Error('reset'), readableLength: 1 }, true, true]
+  ]
+  for (const [state, mayReset, isCut] of rows) {
+    const connection = connect()
+    Object.assign(connection.socket, state)
+    connection.awaitHead(mayReset)
+    t.equal(connection.isCut(), isCut)
+  }
+  t.end()
+})
+
 const CONTINUE = 'HTTP/1.1 100 Continue\r\nA: b\r\n\r\n'
 const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
