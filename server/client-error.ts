@@ -27,12 +27,13 @@ export function refuseConnect (this: Server, _request: IncomingMessage, socket: 
 }
 
 /**
- * The code of a fault that Node's parser lets pass: HTTP/1.1 without a host (RFC 9112 section 3.2), or HTTP/1.0 with a
- * transfer coding, where who forwarded it may have taken what follows for the next request (section 6.1).
+ * The code of a fault that Node's parser lets pass: HTTP/1.1 without a host (RFC 9112 section 3.2), or a
+ * transfer coding in another version, where who forwarded it may have taken what follows for the next request (section
+ * 6.1).
  */
 export function faultOf ({ httpVersion, headers }: IncomingMessage): string | undefined {
   if (httpVersion === '1.1') return headers.host === undefined ? 'HOST_MISSING' : undefined
-  return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined ? 'CODING_UNEXPECTED' : undefined
+  return headers['transfer-encoding'] === undefined ? undefined : 'CODING_UNEXPECTED'
 }
 
 /** Refuses a request with such a fault, and ends its connection. */

@@ -1078,7 +1078,7 @@ t.test('Without a rule that allows another protocol, a request for one is like a
   t.equal(got.text.split('HTTP/1.1 200 ').length - 1, 2)
 })
 
-t.test('A transfer coding in HTTP/1.0 is refused whatever is asked for, and ends the connection.', async t => {
+t.test('A transfer coding in another HTTP than 1.1 is refused whatever is asked for, and ends the connection.', async t => {
   const { url, upstream, log } = await startSite(t, {})
   const lines = (version: string, path = '/open/x') => [
     `POST ${path} HTTP/${version}`,
@@ -1097,6 +1097,7 @@ t.test('A transfer coding in HTTP/1.0 is refused whatever is asked for, and ends
     t.strictSame([status, headers['connection']], [400, 'close'], path)
     t.notMatch(body, /HTTP\/1.1/, 'what follows is no request')
   }
+  for (const version of ['0.9', '2.0']) t.equal((await sendRaw(url, lines(version))).status, 400, version)
   t.hasStrict(log.at(-1), { msg: 'request unreadable', status: 400, code: 'CODING_UNEXPECTED' })
   t.equal(upstream.arrived.length, 0)
   t.match((await sendRaw(url, lines('1.1'))).status, 200)
