@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { nextTick } from 'node:process'
 import { hasBody } from '../lib/guard/message.ts'
 import { faultOf, refuseFaulty } from './client-error.ts'
@@ -104,15 +104,19 @@ function sizeOf ({ url, rawHeaders, headers }: IncomingMessage): number {
 function outliveBody (request: IncomingMessage, response: ServerResponse) {
   const { socket } = request
   const end = () => socket.destroy()
-  socket.destroySoon = () => {
-    if (request.complete) return socket.end(end)
-    socket.end()
-    request.once('end', end)
-  }
-  response.once('finish', () => {
+  // Before Node does what follows an answer.
+  response.prependOnceListener('finish', () => {
     if (request.complete) return
     const timer = setTimeout(end, LINGER_MS).unref()
-    request.once('end', () => clearTimeout(timer))
+    socket.destroySoon = () => {
+      socket.end()
+      request.once('end', end)
+    }
+    request.once('end', () => {
+      clearTimeout(timer)
+      // A connection that stays would otherwise hold all that belongs to the request.
+      socket.destroySoon = Socket.prototype.destroySoon
+    })
   })
 }
 

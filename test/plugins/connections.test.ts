@@ -5,6 +5,8 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { mock } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { testsAtOnce } from '../helpers/at-once.ts'
@@ -189,6 +191,28 @@ t.test('A body that goes on after its answer must end soon, and then its connect
   t.equal(dribbling.text.split('HTTP/1.1 ').length, 2, 'no second answer')
   ending.socket.write(LIVE)
   await until(() => ending.answers() === 2)
+})
+
+t.test('A connection that stays holds nothing of a request whose body has come', async t => {
+  const { app, port } = await start(t)
+  let last: WeakRef<object> | undefined
+  app.server.on('request', request => {
+    last = new WeakRef(request)
+  })
+  const post = 'POST /api/private HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n'
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  for (const [before, after] of [['abcd', ''], ['', 'abcd']] as const) {
+    const client = open(t, port, post + before)
+    await until(() => client.text !== '')
+    client.socket.write(after)
+    for (let turn = 0; turn < 50 && last!.deref(); turn++) {
+      await delay(20)
+      collectGarbage()
+    }
+    t.notOk(last!.deref(), before)
+    t.notOk(client.socket.destroyed)
+  }
 })
 
 t.test('An answer that ends its connection reaches a client that sends all of its body first', async t => {
