@@ -67,6 +67,7 @@ t.test('Arguments are what the rule of the tool asks for, to the code unit and t
     ['folder', '{"path":"/data/.\\t./etc"}', 'path'],
     ['folder', '{"path":"/data/.\\ud800./etc"}', 'path'],
     ['folder', '{"path":"/data/..\\u0000x"}', 'path'],
+    ['folder', '{"path":"/data/.\\t.\\u0000x"}', 'path'],
     ['folder', '{"path":"/data/a","path\\u0000b":"/etc"}', 'path'],
     ['folder', '{"p\\ud800ath":"/etc","path":"/data/a"}', 'path'],
     ['folder', '{"path":"/data"}', 'path'],
